@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# The layer table: the single place that says which module may include which. tests/layers holds #include lines
+# against it, and chokepoint_module() creates the targets from it.
+#
+#   layer  module      answers
+set(CHOKEPOINT_LAYERS
+  "0 base"        # results, errors with positions, units, files, strict YAML
+  "1 topology"    # devices, links, hosts, fabrics, paths; no file formats
+  "1 hardware"    # catalogue of accelerators, links, NICs, host and fabric templates
+  "1 model"       # transformer description -> parameters, operators, FLOPs
+  "2 wiring"      # nvidia-smi topo -m, NCCL topology XML, cluster YAML -> topology
+  "2 parallel"    # strategy, groups, placement, pipeline schedules, memory per rank
+  "3 compute"     # operators on an accelerator -> time
+  "3 collective"  # algorithm, protocol, group on a wiring -> time
+  "4 simulate"    # one training step -> time, bill, memory
+  "5 plan"        # enumerate, prune, rank
+  "5 validate"    # published measurements against predictions
+  "6 report"      # results -> text, JSON, SVG
+  "7 cli"         # options
+)
+
+# chokepoint_module(NAME SOURCES ... [TESTS ...]): an object library of one module, plus its unit tests.
+# Dependencies follow from the table: a module sees every module of a lower layer.
+function(chokepoint_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;TESTS" ${ARGN})
+  add_library(chokepoint_${name} OBJECT ${ARG_SOURCES})
+  target_include_directories(chokepoint_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include)
+  target_include_directories(chokepoint_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_link_libraries(chokepoint_${name} PUBLIC chokepoint_third_party)
+  chokepoint_compile_options(chokepoint_${name})
+  set_property(GLOBAL APPEND PROPERTY CHOKEPOINT_MODULES ${name})
+  foreach(test IN LISTS ARG_TESTS)
+    set_property(GLOBAL APPEND PROPERTY CHOKEPOINT_TEST_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${test})
+  endforeach()
+endfunction()

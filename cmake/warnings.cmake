@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+# Warnings are always on; -Werror only with CHOKEPOINT_WERROR (CI), so that a newer compiler does not stop a user.
+option(CHOKEPOINT_WERROR "Treat warnings as errors" OFF)
+set(CHOKEPOINT_SANITIZE "" CACHE STRING "Value for -fsanitize=, empty for none")
+
+function(chokepoint_compile_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion
+                         $<$<BOOL:${CHOKEPOINT_WERROR}>:-Werror>)
+  if(CHOKEPOINT_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${CHOKEPOINT_SANITIZE} -fno-omit-frame-pointer
+                           -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${CHOKEPOINT_SANITIZE})
+  endif()
+endfunction()

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Time of one collective on a group of ranks over a wiring: the algorithm and protocol NCCL would take, the links its
+// rings or trees load, and what shares those links at the same time.
+//
+//   Network network(cluster, accelerator);
+//   Cost cost = network.cost(Op::kAllReduce, 64e6, Group{.ranks = 16, .ranks_per_host = 8});
+#include <chokepoint/base/parameter.hpp>
+#include <chokepoint/hardware/catalogue.hpp>
+#include <chokepoint/topology/topology.hpp>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace chokepoint::collective {
+
+enum class Op { kAllReduce, kAllGather, kReduceScatter, kBroadcast, kReduce, kAllToAll, kSendRecv };
+std::string_view name(Op op);
+Result<Op> parse_op(std::string_view text);
+/// nccl-tests: bus bandwidth = algorithm bandwidth x factor (2(n-1)/n for all_reduce, (n-1)/n for gather, scatter and
+/// all-to-all, 1 for broadcast, reduce and send). Source: nccl-tests doc/PERFORMANCE.md.
+double bus_factor(Op op, int ranks);
+
+/// A process group, laid regularly over hosts: member j of a host is GPU base + j x local_stride. All groups of the kind
+/// (gpus_per_host / ranks_per_host per host) run the same operation at the same time and share the host's links.
+struct Group {
+  int ranks = 1;
+  int ranks_per_host = 1;  ///< members inside one host; ranks / ranks_per_host hosts take part
+  int local_stride = 1;    ///< distance between members inside a host, in GPUs
+  auto operator<=>(const Group&) const = default;
+  int hosts() const { return ranks / ranks_per_host; }
+};
+
+/// What bounds a collective, for messages and the choke point.
+enum class LimitKind { kNone, kLatency, kNvLink, kPcie, kHostMemory, kSocket, kNic, kFabric, kMeasured };
+std::string_view name(LimitKind kind);
+
+struct Cost {
+  double time_s = 0;
+  double latency_s = 0;             ///< the part that does not shrink with bandwidth
+  double bus_bytes_per_s = 0;       ///< nccl-tests' bus bandwidth at this size
+  double peak_bus_bytes_per_s = 0;  ///< bus bandwidth towards infinite size
+  double floor_s = 0;               ///< max over directed links of bytes / capacity: no algorithm can be faster
+  std::string_view algorithm;       ///< "ring", "tree", "nvls", "direct"
+  std::string_view protocol;        ///< "ll", "ll128", "simple"
+  LimitKind limit = LimitKind::kNone;
+  std::string where;                ///< the limiting link in words: "PCIe 4.0 x16 of GPU3", "4 x 200 Gb/s NICs of a host"
+};
+
+/// Multipliers that a what-if or the choke-point search applies to classes of links (1 = as it is).
+struct Scale {
+  double nvlink = 1;
+  double pcie = 1;
+  double nic = 1;
+  double fabric = 1;
+  double latency = 1;
+};
+
+/// Bandwidths of one group shape on one cluster, worked out once from the graph and cached.
+class Network {
+ public:
+  Network(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Scale& scale = {});
+
+  /// `bytes`: nccl-tests' size, i.e. the full payload (all_gather: the gathered buffer; reduce_scatter: the buffer
+  /// before; all_to_all: the send buffer of one rank; send_recv: the message).
+  Cost cost(Op op, double bytes, const Group& group) const;
+  /// Point-to-point between neighbouring pipeline stages `rank_distance` ranks apart (in GPU numbering), every rank of
+  /// the host sending at once.
+  Cost send(double bytes, int rank_distance) const;
+  /// Bandwidth of one host into the fabric, all NICs together, as NCCL reaches it. 0 with a single host.
+  double host_egress_bytes_per_s() const;
+
+ private:
+  struct Path;                                  ///< bandwidth part of a group
+  const Path& path(const Group& group) const;
+  topology::Cluster cluster_;
+  hardware::Accelerator accelerator_;
+  Scale scale_;
+  mutable std::map<Group, Path> paths_;
+};
+
+std::vector<Parameter> parameters();
+
+}  // namespace chokepoint::collective

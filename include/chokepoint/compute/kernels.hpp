@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Time of one operator on one accelerator: the larger of its arithmetic and its memory time, each with the efficiency
+// that its shape, dtype and the generation of the part allow. Sustained rates under the power limit, not bursts.
+// The parameters are fitted on published microbenchmarks only (docs/models/compute.md), never on training steps.
+#include <chokepoint/base/parameter.hpp>
+#include <chokepoint/hardware/catalogue.hpp>
+#include <string_view>
+#include <vector>
+
+namespace chokepoint::compute {
+
+/// Attention kernels by generation. kUnfused materialises the score matrix in memory.
+enum class AttentionKernel { kUnfused, kFlash1, kTriton, kFlash2, kFlash3, kFlash4 };
+std::string_view name(AttentionKernel kernel);
+
+struct AttentionShape {
+  double batch = 1;          ///< sequences
+  double heads = 1;          ///< query heads on this rank
+  double kv_heads = 1;
+  double head_dim = 128;
+  double sequence = 1;       ///< query positions on this rank
+  double kv_sequence = 1;    ///< key positions seen
+  bool causal = true;
+};
+
+class KernelModel {
+ public:
+  explicit KernelModel(const hardware::Accelerator& accelerator);
+
+  /// C[m,n] += A[m,k] B[k,n], `batch` times. Seconds.
+  double gemm_s(hardware::Dtype dtype, double m, double n, double k, double batch = 1) const;
+  /// Forward of the attention core (scores, softmax, values), without the projections. Seconds.
+  double attention_forward_s(AttentionKernel kernel, hardware::Dtype dtype, const AttentionShape& shape) const;
+  double attention_backward_s(AttentionKernel kernel, hardware::Dtype dtype, const AttentionShape& shape) const;
+  /// An operator that only moves `bytes` (read plus written) through device memory. Seconds.
+  double memory_s(double bytes) const;
+  /// Share of the data-sheet peak that large matrix products sustain in this dtype; the "sustained clocks" rung of the
+  /// efficiency ladder.
+  double sustained_fraction(hardware::Dtype dtype) const;
+  const hardware::Accelerator& accelerator() const { return accelerator_; }
+
+ private:
+  hardware::Accelerator accelerator_;
+};
+
+/// Every constant of this module with its value and source.
+std::vector<Parameter> parameters();
+
+}  // namespace chokepoint::compute

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A decoder-only transformer: exact parameter counts and FLOPs.
+#include <chokepoint/base/result.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace chokepoint::model {
+
+/// Mixture-of-experts layers; every layer from `first_layer` on, in steps of `every`, is one.
+struct Moe {
+  int experts = 0;
+  int top_k = 0;
+  int expert_ffn_hidden = 0;
+  int shared_ffn_hidden = 0;  ///< summed width of the experts every token visits; 0 for none
+  int first_layer = 0;
+  int every = 1;
+  bool operator==(const Moe&) const = default;
+};
+
+/// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434).
+struct Mla {
+  int q_lora_rank = 0;  ///< 0: queries are not compressed
+  int kv_lora_rank = 0;
+  int qk_nope_head_dim = 0;
+  int qk_rope_head_dim = 0;
+  int v_head_dim = 0;
+  bool operator==(const Mla&) const = default;
+};
+
+struct Model {
+  std::string name;
+  std::string family;           ///< gpt2, opt, bloom, mpt, falcon, llama, mistral, qwen2, qwen3, gemma, megatron ...
+  int layers = 0;
+  int hidden = 0;
+  int ffn_hidden = 0;
+  int heads = 0;
+  int kv_heads = 0;             ///< equals heads for multi-head attention
+  int head_dim = 0;             ///< may differ from hidden / heads
+  int vocab = 0;
+  int max_positions = 0;        ///< rows of a learned position table; 0: rotary, ALiBi or none
+  bool gated_mlp = false;       ///< three matrices (SwiGLU, GeGLU) instead of two
+  bool tied_embeddings = false; ///< head shares the input embedding
+  bool rms_norm = false;        ///< weight only; else LayerNorm with weight and bias
+  bool norm_bias = true;        ///< LayerNorm carries a bias (MPT: no)
+  int norms_per_layer = 2;      ///< Falcon-7B 1, Gemma-2 4
+  bool final_norm = true;
+  bool embedding_norm = false;  ///< BLOOM
+  bool qkv_bias = false;
+  bool attention_out_bias = false;
+  bool mlp_bias = false;
+  bool qk_norm = false;         ///< Qwen3, Gemma-3: RMSNorm of head_dim on queries and keys
+  bool parallel_block = false;  ///< attention and MLP side by side (Falcon)
+  bool head_bias = false;
+  int sliding_window = 0;       ///< 0: full attention
+  std::optional<Moe> moe;
+  std::optional<Mla> mla;
+  std::optional<double> published_parameters;  ///< printed total, for the check
+  std::string source;
+
+  bool is_moe_layer(int layer) const;
+};
+
+/// Exact counts, in elements.
+struct ParameterCount {
+  double embedding = 0;         ///< token (and learned position) tables
+  double head = 0;              ///< 0 when tied
+  double attention_per_layer = 0;
+  double mlp_per_layer = 0;     ///< dense MLP
+  double moe_per_layer = 0;     ///< all experts, router and shared experts of one MoE layer
+  double norms_per_layer = 0;
+  double final = 0;             ///< final and embedding norms
+  double total = 0;
+  double active = 0;            ///< parameters one token passes through
+};
+ParameterCount count_parameters(const Model& model);
+
+/// Forward FLOPs (2 per multiply-add) of matrix products for one sequence of `sequence` tokens.
+struct ForwardFlops {
+  double attention_projections = 0;  ///< one layer
+  double attention_scores = 0;       ///< one layer, QK^T and PV over the full square
+  double mlp = 0;                    ///< one dense layer
+  double moe = 0;                    ///< one MoE layer (active experts and router)
+  double head = 0;                   ///< logits
+  double total = 0;                  ///< whole model; `causal` halves the attention square
+};
+ForwardFlops forward_flops(const Model& model, int sequence, bool causal);
+
+/// How published tables count FLOPs of one step; a field, never an assumption.
+enum class FlopConvention {
+  kModelFullAttention,    ///< 3 x forward, full attention square (PaLM appendix B, llm-foundry, torchtitan)
+  kModelCausalAttention,  ///< 3 x forward, half the square
+  kHardwareMegatron,      ///< 96 B s l h^2 (1 + s/6h + V/16lh), recomputed forward included (arXiv 2104.04473)
+};
+/// FLOPs of one training step on `sequences` sequences.
+double step_flops(const Model& model, int sequence, double sequences, FlopConvention convention);
+
+/// Checks degrees of freedom (heads divide, positive sizes); the error names the field.
+Result<Model> validated(Model model);
+
+/// HF transformers config.json of the dense decoder families. MoE families are read; unknown model_type is an error.
+Result<Model> read_hf_config(std::string_view json_text, const std::string& file);
+
+/// Catalogue entry by name ("llama-3-70b", "gpt3-175b"), case ignored.
+Result<Model> find_model(std::string_view name);
+const std::vector<Model>& models();
+
+}  // namespace chokepoint::model

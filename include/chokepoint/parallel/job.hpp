@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A training job: model, batch, software, and the strategy that lays it over a cluster. Degrees carry Megatron's names.
+#include <chokepoint/base/result.hpp>
+#include <chokepoint/compute/kernels.hpp>
+#include <chokepoint/hardware/catalogue.hpp>
+#include <chokepoint/model/model.hpp>
+#include <chokepoint/topology/topology.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace chokepoint::parallel {
+
+/// Software whose behaviour the step model knows: how it buckets, overlaps, prefetches, launches.
+enum class Framework {
+  kPytorch,      ///< plain DDP, FSDP1 (HF Trainer, Lightning)
+  kTorchtitan,   ///< FSDP2, torch.compile
+  kLlmFoundry,   ///< Composer FSDP1
+  kFmsFsdp,      ///< FSDP1 + torch.compile
+  kMegatron,     ///< Megatron-LM / Megatron-Core / NeMo
+  kMegatronDeepspeed,
+  kDeepspeed,
+  kNanotron,
+  kMaxtext,
+};
+std::string_view name(Framework framework);
+Result<Framework> parse_framework(std::string_view text);
+
+/// What data-parallel ranks shard. Stage 0 replicates all (DDP), 1 the optimizer state, 2 also the gradients, 3 also
+/// the parameters (FSDP full shard).
+enum class Sharder { kDdp, kMegatronOptimizer, kFsdp, kDeepspeed };
+
+enum class Recompute { kNone, kSelective, kFull };
+std::string_view name(Recompute recompute);
+enum class Offload { kNone, kOptimizer, kParameters, kAll, kActivations };
+enum class Schedule { kOneForwardOneBackward, kInterleaved, kGpipe, kZeroBubble1, kZeroBubble2 };
+
+struct Strategy {
+  int tensor = 1;
+  int pipeline = 1;
+  int virtual_stages = 1;           ///< model chunks per pipeline rank
+  int context = 1;
+  int expert = 1;
+  int data = 1;                     ///< GPUs / (tensor x pipeline x context)
+  bool sequence_parallel = false;   ///< Megatron sequence parallelism beside tensor parallelism
+  int zero = 0;                     ///< ZeRO stage
+  Sharder sharder = Sharder::kDdp;
+  int shard_ranks = 0;              ///< ranks that share one copy (HSDP, hpZ); 0: the whole data-parallel group
+  bool reshard_after_forward = true;
+  int micro_batch = 1;              ///< sequences per data-parallel rank and micro-step
+  int accumulate = 1;               ///< micro-steps per step
+  bool sync_every_micro_step = false;  ///< gradients reduced in each micro-step instead of the last (no no_sync)
+  Recompute recompute = Recompute::kNone;
+  Offload offload = Offload::kNone;
+  Schedule schedule = Schedule::kOneForwardOneBackward;
+  bool overlap_grad_reduce = true;
+  bool overlap_param_gather = true;
+  bool overlap_tensor = false;      ///< asynchronous tensor parallelism / user-buffer overlap
+  std::vector<int> stage_layers;    ///< uneven stages; empty: as even as possible
+  bool operator==(const Strategy&) const = default;
+};
+
+/// "tensor=8 pipeline=4 zero=1 microbatch=1 recompute=selective"; short names tp, pp, vpp, cp, ep, mbs are accepted.
+/// Unknown words are errors with a suggestion. Data degree and accumulation are derived by `completed`.
+Result<Strategy> parse_strategy(std::string_view text);
+/// The shortest text that parses back to the strategy, for humans and `--strategy`.
+std::string to_text(const Strategy& strategy);
+
+struct Job {
+  model::Model model;
+  topology::Cluster cluster;
+  hardware::Accelerator accelerator;
+  int gpus = 0;                     ///< ranks used, <= cluster.gpu_count()
+  int sequence = 2048;
+  double global_batch = 1;          ///< sequences per optimizer step
+  hardware::Dtype dtype = hardware::Dtype::kBf16;  ///< of matrix products; fp8 keeps bf16 weights
+  compute::AttentionKernel attention = compute::AttentionKernel::kFlash2;
+  bool causal = true;               ///< the kernel skips masked blocks
+  Framework framework = Framework::kMegatron;
+  bool compiled = false;            ///< torch.compile or CUDA graphs: fewer, fused launches
+  int year = 2025;                  ///< software generation, for launch cost and fusion defaults
+  bool fp32_gradients = true;       ///< main gradients accumulate and reduce in fp32
+  int padded_vocab = 0;             ///< 0: pad to 128 x tensor
+  double optimizer_bytes_per_parameter = 12;  ///< fp32 master + two Adam moments
+  std::vector<Note> assumptions;    ///< defaults taken while the job was read
+};
+
+/// Fills data degree and accumulation, and checks that the strategy is legal for the job: degrees divide, batch divides,
+/// layers suffice, groups fit. The error says what would be legal.
+Result<Strategy> completed(const Job& job, Strategy strategy);
+
+}  // namespace chokepoint::parallel

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The best strategy for a job on its wiring: every legal mix is enumerated or excluded by a bound.
+#include <chokepoint/parallel/job.hpp>
+#include <chokepoint/simulate/predict.hpp>
+#include <string>
+#include <vector>
+
+namespace chokepoint::plan {
+
+struct Options {
+  int top = 10;                  ///< candidates returned
+  bool recompute_choices = true; ///< let the planner pick recomputation
+};
+
+struct Rejected {
+  std::string reason;
+  long count = 0;
+};
+
+struct Plan {
+  std::vector<simulate::Prediction> candidates;  ///< best first; each fits in memory
+  std::vector<std::string> why_not;              ///< one line for a familiar strategy that lost
+  std::optional<simulate::Prediction> closest;   ///< when nothing fits: the smallest need
+  std::vector<std::string> would_fit;            ///< when nothing fits: what would make it fit
+  long enumerated = 0;
+  long pruned = 0;
+  long evaluated = 0;
+  std::vector<Rejected> rejected;
+  bool optimal = false;                          ///< proved best under the closed-form model
+};
+
+Result<Plan> make_plan(const parallel::Job& job, const Options& options = {});
+
+}  // namespace chokepoint::plan

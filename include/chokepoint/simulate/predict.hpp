@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One training step in closed form: time, the bill that sums to it, the efficiency ladder, memory, the choke point.
+#include <array>
+#include <chokepoint/collective/collective.hpp>
+#include <chokepoint/parallel/job.hpp>
+#include <chokepoint/parallel/memory.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace chokepoint::simulate {
+
+/// Classes of a step's wall time. They sum to it exactly, for predicted and measured steps alike.
+enum class Bill {
+  kCompute,
+  kRecompute,
+  kTensor,       ///< exposed tensor-parallel communication
+  kContext,
+  kExpert,
+  kPipeline,     ///< exposed point-to-point between stages
+  kDataGather,   ///< exposed parameter gathers (ZeRO, FSDP)
+  kDataReduce,   ///< exposed gradient reduction
+  kBubble,
+  kHost,         ///< launch- or Python-bound time beyond the device's work
+  kOptimizer,
+  kOffload,
+  kOther,
+};
+inline constexpr int kBillCount = 13;
+std::string_view name(Bill item);
+
+/// One rung of the ladder from peak to useful work; `fraction` is what is left of the peak after it.
+struct Rung {
+  std::string name;
+  double fraction = 1;
+};
+
+/// The resource whose step to an attainable better value shortens the step most.
+struct ChokePoint {
+  std::string kind;                 ///< "nic", "nvlink", "pcie", "compute", "memory", "host", "bubble", ...
+  std::string where;                ///< in the wiring's words
+  std::string change;               ///< what "better" means: "400 Gb/s NICs instead of 100 Gb/s"
+  double step_time_if_changed_s = 0;
+};
+
+struct Prediction {
+  parallel::Strategy strategy;
+  double step_time_s = 0;
+  double step_time_low_s = 0;       ///< 80 % band
+  double step_time_high_s = 0;
+  std::array<double, kBillCount> bill{};
+  double tokens_per_s_per_gpu = 0;
+  double model_flops_per_s_per_gpu = 0;  ///< 3 x forward, causal half of the attention square not counted as work
+  double mfu = 0;
+  double hfu = 0;
+  parallel::Memory memory;
+  std::vector<Rung> ladder;
+  std::vector<ChokePoint> choke_points;  ///< best first; empty unless asked for
+  std::vector<std::string> findings;     ///< one line each: what costs what and why
+  std::vector<Note> assumptions;
+
+  double item(Bill b) const { return bill[static_cast<std::size_t>(b)]; }
+};
+
+/// Predicts steps of one job. Holds the network and kernel models so that thousands of strategies share them.
+class Predictor {
+ public:
+  explicit Predictor(const parallel::Job& job, const collective::Scale& scale = {});
+  ~Predictor();
+  Predictor(Predictor&&) noexcept;
+  Predictor& operator=(Predictor&&) noexcept;
+
+  /// `strategy` may leave data degree and accumulation to be derived.
+  Result<Prediction> predict(const parallel::Strategy& strategy) const;
+  const parallel::Job& job() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Fills `choke_points` by re-evaluating the step with each resource class at an attainable better value.
+void find_choke_points(const parallel::Job& job, Prediction& prediction);
+
+std::vector<Parameter> parameters();
+
+}  // namespace chokepoint::simulate

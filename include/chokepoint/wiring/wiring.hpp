@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// From what a cluster's tools print to a topology. Each importer reads one format and reports what it could not know as
+// notes on the host. Formats are recognised by content, never by file name.
+#include <chokepoint/base/result.hpp>
+#include <chokepoint/hardware/catalogue.hpp>
+#include <chokepoint/topology/topology.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace chokepoint::wiring {
+
+enum class Format { kUnknown, kTopoMatrix, kNcclTopologyXml, kClusterYaml };
+Format recognise(std::string_view text);
+
+/// `nvidia-smi topo -m` as printed or pasted: ANSI codes, tabs, prompts, line prefixes, Markdown fences and tables,
+/// missing legends, short, cut or run-together rows. What is missing becomes a note; what cannot be a matrix an error.
+Result<topology::Host> read_topo_matrix(std::string_view text, const std::string& file);
+
+/// NCCL topology XML (NCCL_TOPO_DUMP_FILE, or an overlay given to NCCL_TOPO_FILE), NVIDIA and RCCL dialects.
+Result<topology::Host> read_nccl_xml(std::string_view text, const std::string& file);
+
+/// A host of any recognised format.
+Result<topology::Host> read_host(std::string_view text, const std::string& file);
+
+/// Sets the accelerator and fills bandwidths that only its data sheet knows (NVLink rate, PCIe generation).
+Result<topology::Host> with_accelerator(topology::Host host, const hardware::Accelerator& accelerator);
+
+/// Catalogue host -> graph.
+Result<topology::Host> build_host(const hardware::HostTemplate& description);
+/// `hosts` catalogue hosts with the template's default fabric.
+Result<topology::Cluster> build_cluster(std::string_view host_or_cluster_name, int hosts);
+
+/// A user's cluster file (docs/formats/cluster.md): host files x count, fabric, prices. Paths are relative to `file`.
+Result<topology::Cluster> read_cluster_yaml(std::string_view text, const std::string& file);
+
+}  // namespace chokepoint::wiring

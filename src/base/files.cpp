@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/base/files.hpp>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+namespace chokepoint {
+
+namespace fs = std::filesystem;
+
+Result<std::string> read_text_file(const std::string& path) {
+  std::error_code code;
+  const fs::file_status status = fs::status(path, code);
+  if (!fs::exists(status)) return fail("no such file: " + path, {path, 0, 0});
+  if (fs::is_directory(status)) return fail("is a directory, expected a file: " + path, {path, 0, 0});
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fail("cannot open: " + std::string(std::strerror(errno)), {path, 0, 0});
+  std::string text;
+  char buffer[65536];
+  while (in.read(buffer, sizeof buffer) || in.gcount() > 0) {
+    text.append(buffer, static_cast<std::size_t>(in.gcount()));
+    if (text.size() > kMaxTextFileBytes) return fail("larger than 256 MiB, expected a small text file", {path, 0, 0});
+  }
+  if (in.bad()) return fail("cannot read: " + std::string(std::strerror(errno)), {path, 0, 0});
+  return text;
+}
+
+Result<bool> write_text_file(const std::string& path, std::string_view text) {
+  if (path == "-") {
+    std::cout << text << std::flush;
+    return true;
+  }
+  const std::string partial = path + ".partial";
+  {
+    std::ofstream out(partial, std::ios::binary | std::ios::trunc);
+    out << text;
+    out.flush();
+    if (!out) {
+      std::remove(partial.c_str());
+      return fail("cannot write: " + std::string(std::strerror(errno)), {path, 0, 0});
+    }
+  }
+  std::error_code code;
+  fs::rename(partial, path, code);
+  if (code) {
+    std::remove(partial.c_str());
+    return fail("cannot write: " + code.message(), {path, 0, 0});
+  }
+  return true;
+}
+
+std::string directory_of(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+bool file_exists(const std::string& path) {
+  std::error_code code;
+  return fs::is_regular_file(path, code);
+}
+
+}  // namespace chokepoint
