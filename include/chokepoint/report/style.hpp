@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Colour and bars for a terminal; plain text elsewhere.
+#include <string>
+#include <string_view>
+
+namespace chokepoint::report {
+
+struct Style {
+  bool colour = false;  ///< ANSI colours and bars allowed
+  int width = 100;      ///< columns
+
+  std::string bold(std::string_view text) const { return wrap("1", text); }
+  std::string dim(std::string_view text) const { return wrap("2", text); }
+  std::string green(std::string_view text) const { return wrap("32", text); }
+  std::string yellow(std::string_view text) const { return wrap("33", text); }
+  std::string red(std::string_view text) const { return wrap("31", text); }
+  std::string cyan(std::string_view text) const { return wrap("36", text); }
+
+ private:
+  std::string wrap(std::string_view code, std::string_view text) const;
+};
+
+/// Style for standard output: colour on a terminal unless NO_COLOR is set, width from the terminal.
+Style terminal_style();
+/// A bar of `cells` characters of which `fraction` (0..1) is filled, in eighths of a cell.
+std::string bar(double fraction, int cells);
+/// Number of terminal columns of UTF-8 text without escape sequences.
+int display_width(std::string_view text);
+/// Pads with blanks on the right (or left) to `columns` display columns.
+std::string pad_right(std::string_view text, int columns);
+std::string pad_left(std::string_view text, int columns);
+
+}  // namespace chokepoint::report

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Each command lives in its own file and registers itself here: options in, library call, text out. Exit codes:
+// 0 ok, 1 negative verdict, 2 usage or bad input, 3 internal error, 4 partial result.
+#include <CLI/CLI.hpp>
+#include <chokepoint/base/result.hpp>
+#include <functional>
+#include <string>
+
+namespace chokepoint::cli {
+
+struct CommonOptions {
+  bool json = false;
+  bool quiet = false;
+  std::string out = "-";
+  std::string lang = "en";
+};
+
+/// What the chosen command does once the options are parsed; returns the exit code.
+using Action = std::function<int()>;
+
+/// Adds --json, --out, --quiet and --lang to a command.
+void add_common(CLI::App& command, CommonOptions& common);
+/// Prints the error to standard error and gives exit code 2.
+int report_error(const Error& error);
+/// Writes a result to --out; exit code `code`, or 2 when it cannot be written.
+int deliver(const CommonOptions& common, const std::string& text, int code = 0);
+
+void add_wiring(CLI::App& app, CommonOptions& common, Action& action);
+void add_catalogues(CLI::App& app, CommonOptions& common, Action& action);
+void add_predict(CLI::App& app, CommonOptions& common, Action& action);
+void add_plan(CLI::App& app, CommonOptions& common, Action& action);
+void add_validate(CLI::App& app, CommonOptions& common, Action& action);
+
+}  // namespace chokepoint::cli
