@@ -49,6 +49,7 @@ struct Device {
   std::string model;        ///< catalogue name or the text found; empty when unknown
   std::string bus_id;       ///< PCI address, empty when unknown
   std::optional<int> numa;  ///< NUMA node
+  double line_bytes_per_s = 0;  ///< NICs: line rate of all ports into the fabric, one direction; 0 when unknown
   bool operator==(const Device&) const = default;
 };
 
@@ -85,6 +86,7 @@ struct Host {
   std::vector<DeclaredPath> declared;
   bool peer_to_peer = true;       ///< GPUs copy to each other over PCIe; false: through host memory (GeForce)
   bool gpudirect_rdma = true;     ///< NICs read GPU memory; false: through host memory
+  int nvlink_domain_hosts = 1;    ///< hosts that share one NVSwitch domain (GB200 NVL72: 18)
   std::vector<Note> notes;        ///< what the input could not say, and what was assumed instead
 
   int add_device(Device device);
