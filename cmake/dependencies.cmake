@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 # Third-party libraries, all from the distribution's archive. Static or header-only, so that the program needs only glibc.
-find_package(Threads REQUIRED)
+include(link_dependencies)
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
-find_path(CHOKEPOINT_EXPECTED_INCLUDE tl/expected.hpp REQUIRED)
 find_path(CHOKEPOINT_YAML_INCLUDE yaml-cpp/yaml.h REQUIRED)
-find_library(CHOKEPOINT_YAML_LIBRARY NAMES libyaml-cpp.a yaml-cpp REQUIRED)
 find_path(CHOKEPOINT_PUGIXML_INCLUDE pugixml.hpp REQUIRED)
-find_library(CHOKEPOINT_PUGIXML_LIBRARY NAMES libpugixml.a pugixml REQUIRED)
+get_target_property(fmt_include fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
 
-add_library(chokepoint_third_party INTERFACE)
-target_include_directories(chokepoint_third_party SYSTEM INTERFACE
-  ${CHOKEPOINT_EXPECTED_INCLUDE} ${CHOKEPOINT_YAML_INCLUDE} ${CHOKEPOINT_PUGIXML_INCLUDE})
-target_link_libraries(chokepoint_third_party INTERFACE
-  fmt::fmt-header-only nlohmann_json::nlohmann_json
-  ${CHOKEPOINT_YAML_LIBRARY} ${CHOKEPOINT_PUGIXML_LIBRARY} Threads::Threads)
+# {fmt} compiled once (src/base/fmt_implementation.cpp) where that works with the installed version, else header-only.
+if(NOT DEFINED CHOKEPOINT_COMPILED_FMT)
+  try_compile(CHOKEPOINT_COMPILED_FMT ${PROJECT_BINARY_DIR}/fmt_check
+    SOURCES ${PROJECT_SOURCE_DIR}/cmake/fmt_check.cpp ${PROJECT_SOURCE_DIR}/src/base/fmt_implementation.cpp
+    CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${fmt_include}" CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON)
+  message(STATUS "Compiled {fmt} ${fmt_VERSION}: ${CHOKEPOINT_COMPILED_FMT}")
+endif()
+
+# What only our own .cpp files see; the public headers need none of it.
+add_library(chokepoint_private INTERFACE)
+target_include_directories(chokepoint_private SYSTEM INTERFACE
+  ${fmt_include} ${CHOKEPOINT_YAML_INCLUDE} ${CHOKEPOINT_PUGIXML_INCLUDE})
+target_compile_definitions(chokepoint_private INTERFACE $<$<NOT:$<BOOL:${CHOKEPOINT_COMPILED_FMT}>>:FMT_HEADER_ONLY=1>)
+target_link_libraries(chokepoint_private INTERFACE nlohmann_json::nlohmann_json)
