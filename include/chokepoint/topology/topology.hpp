@@ -111,6 +111,10 @@ Route route(const Host& host, int from, int to);
 /// Declared class when the importer read one, else derived from the graph.
 DeclaredPath path_between(const Host& host, int a, int b);
 
+/// NICs that carry collectives, in device order: those nearest to some GPU as long as one is nearer than across the
+/// sockets, else all. Software interfaces (no PCI link) only when there is nothing else.
+std::vector<int> compute_nics(const Host& host);
+
 enum class FabricKind { kNone, kSingleSwitch, kFatTree, kRailOptimized };
 std::string_view name(FabricKind kind);
 enum class Transport { kInfiniBand, kRoce, kTcp, kOmniPath, kSlingshot, kEfa };
