@@ -18,19 +18,23 @@ Result<Dtype> parse_dtype(std::string_view text);
 double bytes_per_element(Dtype dtype);
 
 /// What a kernel model may depend on besides data-sheet rates.
-enum class Architecture { kVolta, kTuring, kAmpere, kAda, kHopper, kBlackwell, kCdna2, kCdna3, kTpu };
+enum class Architecture { kVolta, kTuring, kAmpere, kAda, kHopper, kBlackwell, kCdna2, kCdna3, kCdna4, kGaudi, kTpu };
+inline constexpr int kArchitectureCount = 11;
 std::string_view name(Architecture architecture);
+Result<Architecture> parse_architecture(std::string_view text);
 
 struct Accelerator {
   std::string name;                   ///< "a100-sxm4-80gb"
   std::vector<std::string> aliases;
+  std::vector<std::string> families;  ///< spellings of the product line, letters and digits: {"a100"}
+  std::string form;                   ///< sxm (any module), pcie, nvl
   std::string vendor;
   Architecture architecture = Architecture::kAmpere;
   int compute_units = 0;              ///< SMs, CUs per device, or TPU cores
-  double memory_bytes = 0;            ///< HBM/GDDR capacity as the vendor prints it
+  double memory_bytes = 0;            ///< HBM/GDDR capacity; a vendor's "80 GB" are 80 GiB (81,920 MiB reported)
   double memory_bytes_per_s = 0;
   std::array<double, kDtypeCount> peak_flops_per_s{};  ///< by Dtype; 0 where the part has no such unit
-  double power_w = 0;                 ///< board power limit
+  double power_w = 0;                 ///< board power limit; 0 when not published
   int nvlinks = 0;                    ///< NVLink or xGMI links of one device; 0 for none
   double nvlink_bytes_per_s = 0;      ///< one link, one direction
   int pcie_generation = 0;
@@ -86,7 +90,9 @@ Result<double> pcie_bytes_per_s(int generation, int lanes);
 /// One NVLink of this generation, one direction (20, 25, 25, 25, 50 GB/s for 1 to 5).
 Result<double> nvlink_bytes_per_s(int generation);
 
-Result<Accelerator> find_accelerator(std::string_view name);   ///< by name or alias, case ignored
+/// By name, alias or any spelling that says family, form and memory: "NVIDIA A100-SXM4-80GB", "H100 80GB HBM3", "a100".
+/// Bracketed remarks are ignored; what is left open falls to the first member of the family in the catalogue.
+Result<Accelerator> find_accelerator(std::string_view name);
 Result<Nic> find_nic(std::string_view name);
 Result<HostTemplate> find_host(std::string_view name);
 Result<FabricTemplate> find_fabric(std::string_view name);
