@@ -9,6 +9,7 @@
 #include <chokepoint/hardware/catalogue.hpp>
 #include <chokepoint/topology/topology.hpp>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,7 +78,7 @@ class Network {
   topology::Cluster cluster_;
   hardware::Accelerator accelerator_;
   Scale scale_;
-  mutable std::map<Group, Path> paths_;
+  mutable std::map<Group, std::shared_ptr<const Path>> paths_;
 };
 
 std::vector<Parameter> parameters();

@@ -75,6 +75,8 @@ class Predictor {
 
   /// `strategy` may leave data degree and accumulation to be derived.
   Result<Prediction> predict(const parallel::Strategy& strategy) const;
+  /// Times, bill and memory only (no ladder, findings or assumptions), for a completed strategy: the search path.
+  Prediction evaluate(const parallel::Strategy& completed) const;
   const parallel::Job& job() const;
 
  private:

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a framework does that changes time or memory: which gradients it keeps, what it overlaps, what it fuses.
+// Facts of the frameworks' sources at the given year; each field of `software_of` cites where it comes from.
+#include <chokepoint/parallel/job.hpp>
+
+namespace chokepoint::parallel {
+
+struct Software {
+  double gradient_bytes = 4;           ///< per parameter, resident
+  double accumulation_bytes = 0;       ///< per parameter, a second (fp32) accumulation buffer
+  double reduce_bytes = 4;             ///< per parameter on the wire in gradient reduction
+  double gather_bytes = 2;             ///< per parameter on the wire in parameter gathers
+  double master_bytes = 12;            ///< fp32 copy and optimizer moments, per parameter
+  double resident_parameter_bytes = 2; ///< unsharded working copy
+  bool buckets_overlap = true;         ///< gradient reduction starts during backward
+  bool gather_overlap = true;          ///< ZeRO-1 parameter gather hides behind the next forward
+  bool wgrad_hides_tensor = false;     ///< TP backward communication hides under gradient products
+  double elementwise_factor = 1.0;     ///< memory passes relative to fused kernels
+  bool compiled = false;
+  bool dropout = false;
+  int gathers_in_flight = 2;           ///< FSDP prefetch
+  double optimizer_bytes = 34;         ///< device memory traffic of the optimizer per parameter
+  double logits_bytes = 26;            ///< memory traffic of cross entropy per logit, forward and backward
+  double logits_peak_bytes = 10;       ///< live bytes per logit at the peak
+};
+
+Software software_of(const Job& job, const Strategy& strategy);
+
+}  // namespace chokepoint::parallel

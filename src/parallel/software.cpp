@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Behaviour of frameworks, as their sources show it. What is not a fact of a source (the memory passes of eager
+// kernels, for instance) is counted operator by operator in docs/models/step.md.
+#include <chokepoint/parallel/software.hpp>
+
+namespace chokepoint::parallel {
+
+namespace {
+
+/// Eager PyTorch modules written operator by operator (HF transformers, early ZeRO examples): each add, multiply, cast
+/// and mean of a norm or a gated activation is a pass of its own.
+constexpr double kEagerFactor = 1.6;
+/// Some fused kernels (bias-GELU, fused LayerNorm), the rest eager.
+constexpr double kPartlyFusedFactor = 1.25;
+
+void describe_megatron(const Job& job, const Strategy& strategy, Software& s) {
+  const bool early = job.year <= 2022;
+  // megatron/model/distributed.py until 2022: one blocking all-reduce after the last backward; --overlap-grad-reduce
+  // and --overlap-param-gather came with core 0.4 (2023).
+  s.buckets_overlap = !early && strategy.overlap_grad_reduce;
+  s.gather_overlap = !early && strategy.overlap_param_gather && strategy.overlap_grad_reduce;
+  s.wgrad_hides_tensor = job.year >= 2021;  // LinearWithGradAccumulationAndAsyncAllreduce (arXiv 2205.05198)
+  s.dropout = early;
+  if (job.dtype == hardware::Dtype::kFp16 && early) {
+    // Float16OptimizerWithFloat16Params: fp16 gradients on the wire and resident, fp32 copies for the optimizer.
+    s.gradient_bytes = 2;
+    s.reduce_bytes = 2;
+    s.master_bytes = 16;
+  }
+  s.optimizer_bytes = 36;  // apex multi-tensor: L2 norm 4, Adam 28, copy to the model 4
+  s.logits_bytes = 26;     // vocab_parallel_cross_entropy in fp32: max, subtract, exp, sum; backward and cast
+  s.logits_peak_bytes = early ? 12 : 10;
+  s.elementwise_factor = early ? kPartlyFusedFactor : 1.0;
+}
+
+void describe_deepspeed(const Job& job, const Strategy& strategy, Software& s, bool megatron_model) {
+  s.gradient_bytes = 2;
+  s.reduce_bytes = 2;        // communication_data_type defaults to the model's dtype
+  s.master_bytes = 12;
+  s.accumulation_bytes = 0;
+  s.dropout = megatron_model && job.year <= 2022;
+  s.elementwise_factor = megatron_model ? kPartlyFusedFactor : kEagerFactor;
+  s.logits_bytes = megatron_model ? 26 : 36;
+  s.logits_peak_bytes = megatron_model ? 12 : 14;
+  // runtime/zero/config.py: overlap_comm defaults to true for stage 3 only; pipeline and stage 1 reduce at the border.
+  s.buckets_overlap = strategy.zero >= 2 && strategy.overlap_grad_reduce;
+  s.gather_overlap = strategy.zero == 3;
+  s.wgrad_hides_tensor = false;
+  s.optimizer_bytes = 40;
+  if (job.dtype == hardware::Dtype::kBf16 && megatron_model && strategy.zero <= 1) {
+    s.accumulation_bytes = 4;  // BF16_Optimizer keeps fp32 gradients beside the bf16 ones
+  }
+}
+
+void describe_fsdp(const Job& job, const Strategy& strategy, Software& s) {
+  s.resident_parameter_bytes = 4;  // sharded fp32 originals; the bf16 copy of a unit is transient
+  s.master_bytes = 8;              // moments; the fp32 master is the shard itself
+  s.gradient_bytes = 4;
+  s.reduce_bytes = job.framework == Framework::kTorchtitan ? 4 : 2;  // mixed_precision_reduce float32 / pure bf16
+  s.gather_bytes = 2;
+  s.buckets_overlap = strategy.overlap_grad_reduce;
+  s.gather_overlap = strategy.overlap_param_gather;
+  s.optimizer_bytes = 40;
+  s.elementwise_factor = kEagerFactor;
+  s.logits_bytes = 36;
+  s.logits_peak_bytes = 14;
+}
+
+}  // namespace
+
+Software software_of(const Job& job, const Strategy& strategy) {
+  Software s;
+  switch (job.framework) {
+    case Framework::kMegatron:
+      describe_megatron(job, strategy, s);
+      break;
+    case Framework::kMegatronDeepspeed:
+      describe_deepspeed(job, strategy, s, true);
+      break;
+    case Framework::kDeepspeed:
+      describe_deepspeed(job, strategy, s, false);
+      break;
+    case Framework::kNanotron:
+      // bf16 parameters and gradients, fp32 accumulation and master copy (nanotron optim/gradient_accumulator.py).
+      s.gradient_bytes = 2;
+      s.accumulation_bytes = 4;
+      s.reduce_bytes = 4;
+      s.elementwise_factor = kPartlyFusedFactor;
+      s.logits_bytes = 30;
+      s.logits_peak_bytes = 14;
+      s.gather_overlap = false;
+      s.wgrad_hides_tensor = true;
+      s.optimizer_bytes = 60;
+      break;
+    case Framework::kPytorch:
+    case Framework::kTorchtitan:
+    case Framework::kLlmFoundry:
+    case Framework::kFmsFsdp:
+    case Framework::kMaxtext:
+      describe_fsdp(job, strategy, s);
+      if (strategy.zero == 0) {
+        s.master_bytes = 8;
+        s.reduce_bytes = 4;  // autocast keeps fp32 parameters and gradients
+      }
+      break;
+  }
+  if (job.framework == Framework::kLlmFoundry) {
+    s.elementwise_factor = kPartlyFusedFactor;
+    s.logits_bytes = 36;
+  }
+  s.compiled = job.compiled;
+  if (job.compiled) {
+    s.elementwise_factor = 0.85;  // inductor joins residual, norm and cast into one pass
+    s.logits_bytes = 16;
+  }
+  if (!job.fp32_gradients) {
+    s.gradient_bytes = 2;
+    s.reduce_bytes = 2;
+    s.accumulation_bytes = 0;
+  }
+  return s;
+}
+
+}  // namespace chokepoint::parallel

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/base/text.hpp>
+#include <chokepoint/parallel/job.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <numeric>
+#include <utility>
+
+namespace chokepoint::parallel {
+
+namespace {
+
+template <class T>
+struct Word {
+  std::string_view word;
+  T value;
+};
+
+constexpr std::array kFrameworks = {
+    Word<Framework>{"pytorch", Framework::kPytorch},
+    Word<Framework>{"torchtitan", Framework::kTorchtitan},
+    Word<Framework>{"llm-foundry", Framework::kLlmFoundry},
+    Word<Framework>{"fms-fsdp", Framework::kFmsFsdp},
+    Word<Framework>{"megatron", Framework::kMegatron},
+    Word<Framework>{"megatron-deepspeed", Framework::kMegatronDeepspeed},
+    Word<Framework>{"deepspeed", Framework::kDeepspeed},
+    Word<Framework>{"nanotron", Framework::kNanotron},
+    Word<Framework>{"maxtext", Framework::kMaxtext},
+};
+constexpr std::array kRecomputes = {
+    Word<Recompute>{"none", Recompute::kNone},
+    Word<Recompute>{"selective", Recompute::kSelective},
+    Word<Recompute>{"full", Recompute::kFull},
+};
+constexpr std::array kOffloads = {
+    Word<Offload>{"none", Offload::kNone},        Word<Offload>{"optimizer", Offload::kOptimizer},
+    Word<Offload>{"params", Offload::kParameters}, Word<Offload>{"all", Offload::kAll},
+    Word<Offload>{"activations", Offload::kActivations},
+};
+constexpr std::array kSchedules = {
+    Word<Schedule>{"1f1b", Schedule::kOneForwardOneBackward}, Word<Schedule>{"interleaved", Schedule::kInterleaved},
+    Word<Schedule>{"gpipe", Schedule::kGpipe},                Word<Schedule>{"zb1", Schedule::kZeroBubble1},
+    Word<Schedule>{"zb2", Schedule::kZeroBubble2},
+};
+constexpr std::array kSharders = {
+    Word<Sharder>{"ddp", Sharder::kDdp},
+    Word<Sharder>{"megatron", Sharder::kMegatronOptimizer},
+    Word<Sharder>{"fsdp", Sharder::kFsdp},
+    Word<Sharder>{"deepspeed", Sharder::kDeepspeed},
+};
+
+template <class T, std::size_t N>
+std::string_view word_of(const std::array<Word<T>, N>& words, T value) {
+  for (const auto& entry : words) {
+    if (entry.value == value) return entry.word;
+  }
+  return "?";
+}
+
+template <class T, std::size_t N>
+Result<T> value_of(const std::array<Word<T>, N>& words, std::string_view text, std::string_view what) {
+  std::vector<std::string> known;
+  for (const auto& entry : words) {
+    if (entry.word == text) return entry.value;
+    known.emplace_back(entry.word);
+  }
+  std::vector<std::string> notes;
+  if (const auto close = nearest(text, known)) notes.push_back(fmt::format("did you mean '{}'?", *close));
+  return fail(fmt::format("unknown {} '{}'; expected one of: {}", what, text, fmt::join(known, ", ")), {}, std::move(notes));
+}
+
+Result<int> degree(std::string_view key, std::string_view text, int low = 1, int high = 1 << 20) {
+  const auto value = to_int(text);
+  if (!value || *value < low || *value > high) {
+    return fail(fmt::format("{}={}: expected a whole number from {} to {}", key, text, low, high));
+  }
+  return *value;
+}
+
+Result<bool> on_off(std::string_view key, std::string_view text) {
+  if (text == "on" || text == "yes" || text == "true" || text == "1") return true;
+  if (text == "off" || text == "no" || text == "false" || text == "0") return false;
+  return fail(fmt::format("{}={}: expected on or off", key, text));
+}
+
+/// Long name, short name.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kShortNames = {{
+    {"tensor", "tp"}, {"pipeline", "pp"}, {"virtual", "vpp"}, {"context", "cp"},
+    {"expert", "ep"}, {"data", "dp"}, {"microbatch", "mbs"}, {"accumulate", "gas"},
+}};
+
+Result<bool> apply_degree(Strategy& strategy, std::string_view key, std::string_view value, bool& known) {
+  const std::array<std::pair<std::string_view, int*>, 8> fields = {{
+      {"tensor", &strategy.tensor}, {"pipeline", &strategy.pipeline}, {"virtual", &strategy.virtual_stages},
+      {"context", &strategy.context}, {"expert", &strategy.expert}, {"data", &strategy.data},
+      {"microbatch", &strategy.micro_batch}, {"accumulate", &strategy.accumulate},
+  }};
+  for (const auto& [name, field] : fields) {
+    if (name != key) continue;
+    known = true;
+    TRY_INTO(*field, degree(key, value));
+  }
+  return true;
+}
+
+Result<bool> apply_sharding(Strategy& strategy, std::string_view key, std::string_view value, bool& known) {
+  known = true;
+  if (key == "zero") {
+    TRY_INTO(strategy.zero, degree(key, value, 0, 3));
+    if (strategy.sharder == Sharder::kDdp && strategy.zero > 0) {
+      strategy.sharder = strategy.zero == 1 ? Sharder::kMegatronOptimizer : Sharder::kDeepspeed;
+    }
+  } else if (key == "ddp") {
+    strategy.zero = 0;
+    strategy.sharder = Sharder::kDdp;
+  } else if (key == "fsdp") {
+    strategy.zero = 3;
+    strategy.sharder = Sharder::kFsdp;
+    if (value == "grad-op") {
+      strategy.zero = 2;
+      strategy.reshard_after_forward = false;
+    } else if (!value.empty() && value != "full") {
+      return fail(fmt::format("fsdp={}: expected full or grad-op", value));
+    }
+  } else if (key == "hsdp" || key == "hpz" || key == "shard") {
+    if (key == "hsdp" && strategy.zero < 2) {
+      strategy.zero = 3;
+      strategy.sharder = Sharder::kFsdp;
+    }
+    if (key != "hsdp" || !value.empty()) { TRY_INTO(strategy.shard_ranks, degree(key, value)); }
+    if (key == "hsdp" && value.empty()) strategy.shard_ranks = -1;  // inside one host; resolved by completed()
+  } else if (key == "sharder") {
+    TRY_INTO(strategy.sharder, value_of(kSharders, value, "sharder"));
+  } else {
+    known = false;
+  }
+  return true;
+}
+
+Result<bool> apply_setting(Strategy& strategy, std::string_view key, std::string_view value, bool& known) {
+  known = true;
+  if (key == "recompute") {
+    TRY_INTO(strategy.recompute, value_of(kRecomputes, value, "recompute"));
+  } else if (key == "offload") {
+    TRY_INTO(strategy.offload, value_of(kOffloads, value, "offload"));
+  } else if (key == "schedule") {
+    TRY_INTO(strategy.schedule, value_of(kSchedules, value, "schedule"));
+  } else if (key == "sp" || key == "sequence") {
+    TRY_INTO(strategy.sequence_parallel, on_off(key, value));
+  } else if (key == "reshard") {
+    TRY_INTO(strategy.reshard_after_forward, on_off(key, value));
+  } else if (key == "sync") {
+    if (value != "each" && value != "last") return fail(fmt::format("sync={}: expected each or last (micro-step)", value));
+    strategy.sync_every_micro_step = value == "each";
+  } else if (key == "overlap-reduce") {
+    TRY_INTO(strategy.overlap_grad_reduce, on_off(key, value));
+  } else if (key == "overlap-gather") {
+    TRY_INTO(strategy.overlap_param_gather, on_off(key, value));
+  } else if (key == "overlap-tensor") {
+    TRY_INTO(strategy.overlap_tensor, on_off(key, value));
+  } else if (key == "overlap") {
+    TRY_INTO(const bool on, on_off(key, value));
+    strategy.overlap_grad_reduce = strategy.overlap_param_gather = on;
+  } else if (key == "stages") {
+    strategy.stage_layers.clear();
+    for (const std::string_view part : split(value, '/')) {
+      TRY_INTO(const int layers, degree(key, part, 0));
+      strategy.stage_layers.push_back(layers);
+    }
+  } else {
+    known = false;
+  }
+  return true;
+}
+
+const std::vector<std::string>& strategy_words() {
+  static const std::vector<std::string> words = {
+      "tensor", "pipeline", "virtual", "context", "expert", "data", "microbatch", "accumulate", "zero", "ddp", "fsdp",
+      "hsdp", "hpz", "shard", "sharder", "recompute", "offload", "schedule", "sp", "reshard", "sync", "overlap",
+      "overlap-reduce", "overlap-gather", "overlap-tensor", "stages", "tp", "pp", "vpp", "cp", "ep", "dp", "mbs", "gas"};
+  return words;
+}
+
+}  // namespace
+
+std::string_view name(Framework framework) { return word_of(kFrameworks, framework); }
+std::string_view name(Recompute recompute) { return word_of(kRecomputes, recompute); }
+Result<Framework> parse_framework(std::string_view text) { return value_of(kFrameworks, lower(text), "framework"); }
+
+Result<Strategy> parse_strategy(std::string_view text) {
+  Strategy strategy;
+  bool sp_given = false;
+  std::vector<std::string> seen;
+  for (const std::string_view item : split_blanks(text)) {
+    const std::size_t equals = item.find('=');
+    std::string key = lower(item.substr(0, equals));
+    const std::string value = equals == std::string_view::npos ? "" : lower(item.substr(equals + 1));
+    for (const auto& [long_name, short_name] : kShortNames) {
+      if (key == short_name) key = long_name;
+    }
+    if (key == "micro-batch" || key == "micro_batch") key = "microbatch";
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
+      return fail(fmt::format("strategy names '{}' twice", key));
+    }
+    seen.push_back(key);
+    sp_given = sp_given || key == "sp" || key == "sequence";
+    bool known = false;
+    TRY_INTO([[maybe_unused]] const bool degrees, apply_degree(strategy, key, value, known));
+    if (!known) { TRY_INTO([[maybe_unused]] const bool sharding, apply_sharding(strategy, key, value, known)); }
+    if (!known) { TRY_INTO([[maybe_unused]] const bool setting, apply_setting(strategy, key, value, known)); }
+    if (!known) {
+      std::vector<std::string> notes;
+      if (const auto close = nearest(key, strategy_words())) notes.push_back(fmt::format("did you mean '{}'?", *close));
+      notes.push_back("example: \"tensor=8 pipeline=4 zero=1 microbatch=1 recompute=selective\"");
+      return fail(fmt::format("unknown word '{}' in the strategy", item), {}, std::move(notes));
+    }
+  }
+  if (!sp_given) strategy.sequence_parallel = strategy.tensor > 1;
+  if (strategy.virtual_stages > 1 && strategy.schedule == Schedule::kOneForwardOneBackward) {
+    strategy.schedule = Schedule::kInterleaved;
+  }
+  // 0 marks "derive it": completed() fills both from the job.
+  if (std::find(seen.begin(), seen.end(), "data") == seen.end()) strategy.data = 0;
+  if (std::find(seen.begin(), seen.end(), "accumulate") == seen.end()) strategy.accumulate = 0;
+  return strategy;
+}
+
+namespace {
+std::string sharding_text(const Strategy& s) {
+  if (s.zero == 0) return "ddp";
+  std::string text;
+  if (s.sharder == Sharder::kFsdp && s.zero == 3) {
+    text = s.shard_ranks > 0 ? fmt::format("hsdp={}", s.shard_ranks) : s.shard_ranks < 0 ? "hsdp" : "fsdp";
+    return text;
+  }
+  if (s.sharder == Sharder::kFsdp) return "fsdp=grad-op";
+  text = fmt::format("zero={}", s.zero);
+  const Sharder implied = s.zero == 1 ? Sharder::kMegatronOptimizer : Sharder::kDeepspeed;
+  if (s.sharder != implied) text += fmt::format(" sharder={}", word_of(kSharders, s.sharder));
+  if (s.shard_ranks > 0) text += fmt::format(" shard={}", s.shard_ranks);
+  return text;
+}
+}  // namespace
+
+std::string to_text(const Strategy& s) {
+  std::string text;
+  const auto add = [&text](const std::string& piece) { text += (text.empty() ? "" : " ") + piece; };
+  if (s.tensor > 1) add(fmt::format("tensor={}", s.tensor));
+  if (s.tensor > 1 && !s.sequence_parallel) add("sp=off");
+  if (s.pipeline > 1) add(fmt::format("pipeline={}", s.pipeline));
+  if (s.virtual_stages > 1) add(fmt::format("virtual={}", s.virtual_stages));
+  if (s.context > 1) add(fmt::format("context={}", s.context));
+  if (s.expert > 1) add(fmt::format("expert={}", s.expert));
+  if (s.data > 0) add(fmt::format("data={}", s.data));
+  add(sharding_text(s));
+  if (s.zero == 3 && !s.reshard_after_forward) add("reshard=off");
+  add(fmt::format("microbatch={}", s.micro_batch));
+  if (s.accumulate > 0) add(fmt::format("accumulate={}", s.accumulate));
+  if (s.sync_every_micro_step) add("sync=each");
+  if (s.recompute != Recompute::kNone) add(fmt::format("recompute={}", name(s.recompute)));
+  if (s.offload != Offload::kNone) add(fmt::format("offload={}", word_of(kOffloads, s.offload)));
+  if (s.schedule != Schedule::kOneForwardOneBackward && s.schedule != Schedule::kInterleaved) {
+    add(fmt::format("schedule={}", word_of(kSchedules, s.schedule)));
+  }
+  if (!s.overlap_grad_reduce && !s.overlap_param_gather) {
+    add("overlap=off");
+  } else if (!s.overlap_grad_reduce) {
+    add("overlap-reduce=off");
+  } else if (!s.overlap_param_gather) {
+    add("overlap-gather=off");
+  }
+  if (s.overlap_tensor) add("overlap-tensor=on");
+  if (!s.stage_layers.empty()) add(fmt::format("stages={}", fmt::join(s.stage_layers, "/")));
+  return text;
+}
+
+namespace {
+
+Result<bool> check_degrees(const Job& job, const Strategy& s) {
+  const model::Model& m = job.model;
+  const long ranks = static_cast<long>(s.tensor) * s.pipeline * s.context * std::max(1, s.data);
+  if (s.data > 0 && ranks != job.gpus) {
+    return fail(fmt::format("tensor {} x pipeline {} x context {} x data {} = {} ranks, but the job has {} GPUs", s.tensor,
+                            s.pipeline, s.context, s.data, ranks, job.gpus));
+  }
+  const long product = static_cast<long>(s.tensor) * s.pipeline * s.context;
+  if (product > job.gpus || job.gpus % product != 0) {
+    return fail(fmt::format("tensor {} x pipeline {} x context {} = {} does not divide {} GPUs", s.tensor, s.pipeline,
+                            s.context, product, job.gpus));
+  }
+  if (m.heads % s.tensor != 0) {
+    return fail(fmt::format("tensor={} does not divide the {} attention heads of {}", s.tensor, m.heads, m.name));
+  }
+  if (m.ffn_hidden % s.tensor != 0) {
+    return fail(fmt::format("tensor={} does not divide the MLP width {} of {}", s.tensor, m.ffn_hidden, m.name));
+  }
+  if (s.pipeline * s.virtual_stages > m.layers + 2) {
+    return fail(fmt::format("pipeline {} x virtual {} needs at least as many layers; {} has {}", s.pipeline,
+                            s.virtual_stages, m.name, m.layers));
+  }
+  if (s.virtual_stages > 1 && s.pipeline == 1) return fail("virtual stages need pipeline > 1");
+  if (job.sequence % s.context != 0) {
+    return fail(fmt::format("context={} does not divide the sequence length {}", s.context, job.sequence));
+  }
+  if (!s.stage_layers.empty()) {
+    const int sum = std::accumulate(s.stage_layers.begin(), s.stage_layers.end(), 0);
+    if (static_cast<int>(s.stage_layers.size()) != s.pipeline || sum != m.layers) {
+      return fail(fmt::format("stages lists {} stages with {} layers; expected {} stages with {} layers",
+                              s.stage_layers.size(), sum, s.pipeline, m.layers));
+    }
+  }
+  return true;
+}
+
+Result<bool> check_experts(const Job& job, const Strategy& s) {
+  if (s.expert == 1) return true;
+  if (!job.model.moe) return fail(fmt::format("expert={} needs a mixture-of-experts model; {} is dense", s.expert, job.model.name));
+  if (job.model.moe->experts % s.expert != 0) {
+    return fail(fmt::format("expert={} does not divide the {} experts of {}", s.expert, job.model.moe->experts, job.model.name));
+  }
+  return true;
+}
+
+Result<Strategy> with_batch(const Job& job, Strategy s) {
+  const double per_micro_step = static_cast<double>(s.micro_batch) * s.data;
+  const double steps = job.global_batch / per_micro_step;
+  if (s.accumulate == 0) {
+    if (steps < 1 || std::abs(steps - std::round(steps)) > 1e-9) {
+      return fail(fmt::format("batch {} does not divide into {} data-parallel ranks x micro-batch {}", job.global_batch,
+                              s.data, s.micro_batch),
+                  {}, {fmt::format("a batch of {} or a multiple would", per_micro_step)});
+    }
+    s.accumulate = static_cast<int>(std::lround(steps));
+  }
+  if (std::abs(steps - s.accumulate) > 1e-9 * steps + 1e-9) {
+    return fail(fmt::format("micro-batch {} x accumulate {} x data {} = {} sequences, but the batch is {}", s.micro_batch,
+                            s.accumulate, s.data, per_micro_step * s.accumulate, job.global_batch));
+  }
+  return s;
+}
+
+}  // namespace
+
+Result<Strategy> completed(const Job& job, Strategy s) {
+  if (job.gpus < 1) return fail("the job has no GPUs");
+  TRY_INTO([[maybe_unused]] const bool degrees, check_degrees(job, s));
+  TRY_INTO([[maybe_unused]] const bool experts, check_experts(job, s));
+  if (s.data <= 0) s.data = job.gpus / (s.tensor * s.pipeline * s.context);
+  if (s.expert > 1 && (s.data * s.context * s.tensor) % s.expert != 0) {
+    return fail(fmt::format("expert={} does not divide the {} ranks of one pipeline stage", s.expert,
+                            s.data * s.context * s.tensor));
+  }
+  if (s.shard_ranks < 0) {
+    const int in_host = std::max(1, job.cluster.gpus_per_host() / (s.tensor * s.context));
+    s.shard_ranks = std::gcd(in_host, s.data);
+  }
+  if (s.shard_ranks > 0 && s.data % s.shard_ranks != 0) {
+    return fail(fmt::format("sharding over {} ranks does not divide the {} data-parallel ranks", s.shard_ranks, s.data));
+  }
+  if (s.shard_ranks == s.data) s.shard_ranks = 0;
+  return with_batch(job, std::move(s));
+}
+
+}  // namespace chokepoint::parallel

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// One transformer layer, operator by operator. Products come from the kernel model at their real shapes; everything else
+// is a pass over memory, counted in bytes per token; tensor-parallel collectives are timed at their real message size.
+// Backward of a product is two products (input and weight gradient); of a memory pass, its reads and writes.
+#include "layer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace chokepoint::simulate {
+
+namespace {
+
+using collective::Op;
+using hardware::Dtype;
+
+struct Product {
+  double forward = 0;
+  double input_gradient = 0;
+  double weight_gradient = 0;
+  double flops = 0;
+};
+
+/// y[T, n] = x[T, k] W[k, n] with its two backward products.
+Product product(const StepContext& c, Dtype dtype, double tokens, double n, double k, double copies = 1) {
+  Product p;
+  p.forward = c.kernels.gemm_s(dtype, tokens, n, k, copies);
+  p.input_gradient = c.kernels.gemm_s(dtype, tokens, k, n, copies);
+  p.weight_gradient = c.kernels.gemm_s(dtype, k, n, tokens, copies);
+  p.flops = 2 * tokens * n * k * copies;
+  return p;
+}
+
+/// Memory passes of one layer in bytes per token (bf16 activations), forward and backward.
+struct Traffic {
+  double outer_forward = 0;  ///< norms and residuals: on every rank, or split by sequence parallelism
+  double outer_backward = 0;
+  double inner_forward = 0;  ///< rotary, activation: split by tensor parallelism
+  double inner_backward = 0;
+};
+
+Traffic traffic(const model::Model& m, const parallel::Software& software, double ffn) {
+  Traffic t;
+  const double h = m.hidden;
+  const double q_kv = static_cast<double>(m.heads + m.kv_heads) * m.head_dim;
+  const double norms = m.norms_per_layer;
+  // norm: read, write; residual add: read twice, write. Backward: norm reads input and gradient and writes; the
+  // residual adds two gradients.
+  t.outer_forward = norms * 4 * h + 2 * 6 * h;
+  t.outer_backward = norms * 6 * h + 2 * 6 * h;
+  if (software.dropout) {
+    t.outer_forward += 2 * 1 * h;
+    t.outer_backward += 2 * 5 * h;
+  }
+  if (m.qkv_bias || m.mlp_bias) t.outer_backward += 2 * h;
+  const bool rotary = m.max_positions == 0;
+  if (rotary) {
+    t.inner_forward += 4 * q_kv;
+    t.inner_backward += 4 * q_kv;
+  }
+  t.inner_forward += m.gated_mlp ? 6 * ffn : 4 * ffn;
+  t.inner_backward += m.gated_mlp ? 10 * ffn : 6 * ffn;
+  return t;
+}
+
+double outside_split(const StepContext& c) { return c.strategy.sequence_parallel ? c.strategy.tensor : 1.0; }
+
+void add_traffic(const StepContext& c, const Traffic& t, LayerCost& cost) {
+  const double factor = c.software.elementwise_factor;
+  const double outer = c.tokens / outside_split(c);
+  const double inner = c.tokens / c.strategy.tensor;
+  // A layer's passes are some ten kernels; each pays the ramp of its own size.
+  const auto passes = [&](double bytes, int kernels) { return kernels * c.kernels.memory_s(bytes / kernels); };
+  cost.forward.compute += passes(factor * t.outer_forward * outer, 4) + passes(factor * t.inner_forward * inner, 2);
+  cost.backward.compute += passes(factor * t.outer_backward * outer, 4) + passes(factor * t.inner_backward * inner, 2);
+}
+
+/// Weight gradients of one layer: written by the product in the resident dtype; a separate accumulation reads them and
+/// updates the accumulation buffer.
+double gradient_accumulation(const StepContext& c, double parameters) {
+  const double accumulate = c.software.accumulation_bytes > 0 ? 2 + 2 * c.software.accumulation_bytes
+                                                              : 2 * c.software.gradient_bytes;
+  return c.kernels.memory_s(accumulate * parameters);
+}
+
+compute::AttentionShape attention_shape(const StepContext& c) {
+  const model::Model& m = c.job.model;
+  compute::AttentionShape shape;
+  shape.batch = c.strategy.micro_batch;
+  shape.heads = std::max(1.0, static_cast<double>(m.heads) / c.strategy.tensor);
+  shape.kv_heads = std::max(1.0, static_cast<double>(m.kv_heads) / c.strategy.tensor);
+  shape.head_dim = m.mla ? (m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim + m.mla->v_head_dim) / 2.0 : m.head_dim;
+  shape.sequence = static_cast<double>(c.job.sequence) / c.strategy.context;
+  shape.kv_sequence = c.job.sequence;
+  if (m.sliding_window > 0) shape.kv_sequence = std::min<double>(shape.kv_sequence, 2.0 * m.sliding_window);
+  shape.causal = c.job.causal;
+  return shape;
+}
+
+/// Tensor-parallel collectives. With sequence parallelism an all-gather before and a reduce-scatter after each half;
+/// without it one all-reduce after each half (arXiv 2205.05198, section 4.2).
+void add_tensor(const StepContext& c, double hidden, double hidden_dgrad_s, double hiding_wgrad_s, int halves, LayerCost& cost) {
+  if (c.strategy.tensor == 1) return;
+  const double bytes = c.tokens * hidden * 2;
+  const double slow = interference(c.job.accelerator);
+  double forward = 0;
+  double backward = 0;
+  if (c.strategy.sequence_parallel) {
+    const double gather = c.network.cost(Op::kAllGather, bytes, c.groups.tensor).time_s;
+    const double scatter = c.network.cost(Op::kReduceScatter, bytes, c.groups.tensor).time_s;
+    forward = halves * (gather + scatter);
+    const double per_half_dgrad = hidden_dgrad_s / halves;
+    const double per_half_wgrad = hiding_wgrad_s / halves;
+    if (c.software.wgrad_hides_tensor) {
+      // Row-parallel side gathers the gradient exposed; column-parallel side hides the input gather under dgrad and the
+      // reduce-scatter under wgrad.
+      const double hidden_part = overlapped(per_half_dgrad, gather, slow) + overlapped(per_half_wgrad, scatter, slow) -
+                                 per_half_dgrad - per_half_wgrad;
+      backward = halves * (gather + std::max(0.0, hidden_part));
+    } else {
+      backward = halves * (2 * gather + scatter);
+    }
+  } else {
+    const double reduce = c.network.cost(Op::kAllReduce, bytes, c.groups.tensor).time_s;
+    forward = halves * reduce;
+    const double per_half = hiding_wgrad_s / halves;
+    backward = c.software.wgrad_hides_tensor ? halves * (overlapped(per_half, reduce, slow) - per_half) : halves * reduce;
+  }
+  if (c.strategy.overlap_tensor) {
+    // Pieces of the product run while pieces of the tensor travel: what is left is one piece in `tensor` and the loss of
+    // efficiency of cut products (MODEL 3(d), kappa 1.05-1.15).
+    constexpr double kExposedShare = 0.35;
+    forward *= kExposedShare;
+    backward *= kExposedShare;
+  }
+  cost.forward.tensor += forward;
+  cost.backward.tensor += std::max(0.0, backward);
+}
+
+/// Ring or all-gather context parallelism: keys and values of the other slices pass by while attention runs.
+void add_context(const StepContext& c, double attention_forward_s, double attention_backward_s, LayerCost& cost) {
+  if (c.strategy.context == 1) return;
+  const model::Model& m = c.job.model;
+  const double kv_bytes = 2.0 * c.tokens * c.strategy.context * m.kv_heads * m.head_dim * 2 / c.strategy.tensor;
+  const double gather = c.network.cost(Op::kAllGather, kv_bytes, c.groups.context).time_s;
+  const double steps = c.strategy.context;
+  const double exposed_share = 1.0 / steps;  // the first hop has nothing to hide behind
+  cost.forward.context += gather * exposed_share + std::max(0.0, gather * (1 - exposed_share) - attention_forward_s);
+  cost.backward.context +=
+      2 * gather * exposed_share + std::max(0.0, 2 * gather * (1 - exposed_share) - attention_backward_s);
+}
+
+struct Attention {
+  Product qkv, out;
+  double forward = 0;
+  double backward = 0;
+  double flops = 0;
+  double parameters = 0;  ///< on this rank
+};
+
+Attention attention_half(const StepContext& c) {
+  const model::Model& m = c.job.model;
+  const double t = c.strategy.tensor;
+  Attention a;
+  const double q = static_cast<double>(m.heads) * m.head_dim;
+  const double kv = static_cast<double>(m.kv_heads) * m.head_dim;
+  if (m.mla) {
+    // Low-rank projections: down (replicated over tensor ranks) and up (split).
+    const double q_rank = m.mla->q_lora_rank > 0 ? m.mla->q_lora_rank : 0;
+    const double qk = m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim;
+    const double down = q_rank + m.mla->kv_lora_rank + m.mla->qk_rope_head_dim;
+    const double up_q = m.heads * qk / t;
+    const double up_kv = m.heads * static_cast<double>(m.mla->qk_nope_head_dim + m.mla->v_head_dim) / t;
+    const Product d = product(c, c.job.dtype, c.tokens, down, m.hidden);
+    const Product uq = product(c, c.job.dtype, c.tokens, up_q, q_rank > 0 ? q_rank : m.hidden);
+    const Product ukv = product(c, c.job.dtype, c.tokens, up_kv, m.mla->kv_lora_rank);
+    a.qkv = {d.forward + uq.forward + ukv.forward, d.input_gradient + uq.input_gradient + ukv.input_gradient,
+             d.weight_gradient + uq.weight_gradient + ukv.weight_gradient, d.flops + uq.flops + ukv.flops};
+    a.out = product(c, c.job.dtype, c.tokens, m.hidden, m.heads * static_cast<double>(m.mla->v_head_dim) / t);
+    a.parameters = (a.qkv.flops + a.out.flops) / (2 * c.tokens);
+  } else {
+    a.qkv = product(c, c.job.dtype, c.tokens, (q + 2 * kv) / t, m.hidden);
+    a.out = product(c, c.job.dtype, c.tokens, m.hidden, q / t);
+    a.parameters = (q + 2 * kv + q) / t * m.hidden;
+  }
+  const compute::AttentionShape shape = attention_shape(c);
+  const Dtype dtype = c.job.dtype == Dtype::kFp8 || c.job.dtype == Dtype::kFp4 ? Dtype::kBf16 : c.job.dtype;
+  a.forward = c.kernels.attention_forward_s(c.job.attention, dtype, shape);
+  a.backward = c.kernels.attention_backward_s(c.job.attention, dtype, shape);
+  a.flops = 4.0 * shape.batch * shape.heads * shape.head_dim * shape.sequence * shape.kv_sequence * (shape.causal ? 0.5 : 1.0);
+  return a;
+}
+
+void add_host(const StepContext& c, LayerCost& cost);
+
+/// What recomputation runs again in backward.
+void add_recompute(const StepContext& c, const Attention& a, LayerCost& cost) {
+  switch (c.strategy.recompute) {
+    case parallel::Recompute::kNone: return;
+    case parallel::Recompute::kSelective:
+      if (c.job.framework == parallel::Framework::kTorchtitan) {
+        // Per-operator policy: every second product, attention and collectives are kept; the rest runs again.
+        cost.recompute.compute = 0.5 * (cost.forward.compute - a.forward);
+        cost.recompute.host = 0.6 * cost.forward.host;
+      } else {
+        cost.recompute.compute = a.forward;
+        cost.recompute.host = 0.15 * cost.forward.host;
+      }
+      return;
+    case parallel::Recompute::kFull:
+      cost.recompute = cost.forward;
+      return;
+  }
+}
+
+/// fp8 products need their operands cast and transposed: read bf16, write fp8 twice, per operand and pass.
+void add_casts(const StepContext& c, double inputs_per_token, double parameters, LayerCost& cost) {
+  if (c.job.dtype != Dtype::kFp8 && c.job.dtype != Dtype::kFp4) return;
+  const double weights = 4 * parameters / std::max(1, c.strategy.accumulate);
+  cost.forward.compute += c.kernels.memory_s(4 * inputs_per_token * c.tokens + weights);
+  cost.backward.compute += c.kernels.memory_s(4 * inputs_per_token * c.tokens);
+}
+
+// Launches of one layer and their cost. Counted in profiler traces; docs/models/compute.md has the table.
+void add_host(const StepContext& c, LayerCost& cost) {
+  const bool eager = !c.software.compiled;
+  const double per_launch = c.software.compiled ? 6e-6 : c.job.year <= 2021 ? 13e-6 : 10e-6;
+  double forward = eager ? 26 * c.software.elementwise_factor : 14;
+  double backward = eager ? 46 * c.software.elementwise_factor : 20;
+  if (c.job.attention == compute::AttentionKernel::kUnfused) {
+    forward += 6;
+    backward += 10;
+  }
+  if (c.strategy.tensor > 1) {
+    forward += 4;
+    backward += 6;
+  }
+  if (c.strategy.zero == 3) {
+    forward += 8;
+    backward += 14;
+  }
+  cost.forward.host = forward * per_launch;
+  cost.backward.host = backward * per_launch;
+}
+
+}  // namespace
+
+double interference(const hardware::Accelerator& accelerator) {
+  constexpr double kCommunicationCtas = 18;  // NCCL's default channel counts on NVLink and IB systems lie in 16-32
+  const double units = std::max(40, accelerator.compute_units);
+  return units / (units - kCommunicationCtas);
+}
+
+double overlapped(double compute_s, double communication_s, double slowdown) {
+  if (slowdown * compute_s >= communication_s) return compute_s + communication_s * (1.0 - 1.0 / slowdown);
+  return communication_s;
+}
+
+LayerCost dense_layer(const StepContext& c) {
+  const model::Model& m = c.job.model;
+  const double t = c.strategy.tensor;
+  LayerCost cost;
+  const Attention a = attention_half(c);
+  const double ffn = m.ffn_hidden / t;
+  const Product up = product(c, c.job.dtype, c.tokens, (m.gated_mlp ? 2 : 1) * ffn, m.hidden);
+  const Product down = product(c, c.job.dtype, c.tokens, m.hidden, ffn);
+  cost.forward.compute = a.qkv.forward + a.out.forward + up.forward + down.forward + a.forward;
+  cost.matmul_s = cost.forward.compute;
+  cost.matmul_flops = a.qkv.flops + a.out.flops + up.flops + down.flops + a.flops;
+  cost.backward.compute = a.qkv.input_gradient + a.qkv.weight_gradient + a.out.input_gradient + a.out.weight_gradient +
+                          up.input_gradient + up.weight_gradient + down.input_gradient + down.weight_gradient + a.backward;
+  add_traffic(c, traffic(m, c.software, m.ffn_hidden), cost);
+  const double parameters = a.parameters + (m.gated_mlp ? 3 : 2) * ffn * m.hidden;
+  add_casts(c, 2.0 * m.hidden + ffn + static_cast<double>(m.heads) * m.head_dim / t, parameters, cost);
+  cost.gradient_s = gradient_accumulation(c, parameters);
+  cost.backward.compute += cost.gradient_s;
+  add_tensor(c, m.hidden, a.qkv.input_gradient + up.input_gradient, a.qkv.weight_gradient + up.weight_gradient,
+             m.parallel_block ? 1 : 2, cost);
+  add_context(c, a.forward, a.backward, cost);
+  add_host(c, cost);
+  add_recompute(c, a, cost);
+  return cost;
+}
+
+LayerCost moe_layer(const StepContext& c) {
+  const model::Model& m = c.job.model;
+  const model::Moe& moe = *m.moe;
+  const double t = c.strategy.tensor;
+  LayerCost cost;
+  const Attention a = attention_half(c);
+  // Tokens of the expert-parallel ranks meet: each local expert sees tokens x ep x top_k / experts of them.
+  const double local = std::max(1.0, static_cast<double>(moe.experts) / c.strategy.expert);
+  const double routed = c.tokens * moe.top_k / (c.strategy.sequence_parallel && c.strategy.expert > 1 ? 1.0 : 1.0);
+  const double per_expert = std::max(1.0, routed * c.strategy.expert / moe.experts);
+  const double width = moe.expert_ffn_hidden / (c.strategy.expert > 1 ? 1.0 : t);
+  const double share = c.strategy.expert > 1 ? 1.0 / t : 1.0;  // sequence-parallel slices go to experts
+  const Product up = product(c, c.job.dtype, std::max(1.0, per_expert * share), (m.gated_mlp ? 2 : 1) * width, m.hidden, local);
+  const Product down = product(c, c.job.dtype, std::max(1.0, per_expert * share), m.hidden, width, local);
+  Product shared_up, shared_down;
+  if (moe.shared_ffn_hidden > 0) {
+    shared_up = product(c, c.job.dtype, c.tokens, (m.gated_mlp ? 2 : 1) * moe.shared_ffn_hidden / t, m.hidden);
+    shared_down = product(c, c.job.dtype, c.tokens, m.hidden, moe.shared_ffn_hidden / t);
+  }
+  const Product router = product(c, Dtype::kBf16, c.tokens / outside_split(c), moe.experts, m.hidden);
+  cost.forward.compute = a.qkv.forward + a.out.forward + a.forward + up.forward + down.forward + shared_up.forward +
+                         shared_down.forward + router.forward;
+  cost.matmul_s = cost.forward.compute;
+  cost.matmul_flops = a.qkv.flops + a.out.flops + a.flops + up.flops + down.flops + shared_up.flops + shared_down.flops;
+  for (const Product* p : std::initializer_list<const Product*>{&a.qkv, &a.out, &up, &down, &shared_up, &shared_down, &router}) {
+    cost.backward.compute += p->input_gradient + p->weight_gradient;
+  }
+  cost.backward.compute += a.backward;
+  const double active = static_cast<double>(moe.expert_ffn_hidden) * moe.top_k + moe.shared_ffn_hidden;
+  add_traffic(c, traffic(m, c.software, active), cost);
+  // Permutation in and out of expert order: gather and scatter of top_k copies.
+  const double permuted = 4.0 * moe.top_k * m.hidden * 2 * c.tokens / outside_split(c);
+  cost.forward.compute += c.kernels.memory_s(permuted);
+  cost.backward.compute += c.kernels.memory_s(permuted);
+  const double parameters =
+      a.parameters + (m.gated_mlp ? 3 : 2) * m.hidden * (local * width + moe.shared_ffn_hidden / t);
+  add_casts(c, 2.0 * m.hidden + active, parameters, cost);
+  cost.gradient_s = gradient_accumulation(c, parameters);
+  cost.backward.compute += cost.gradient_s;
+  add_tensor(c, m.hidden, a.qkv.input_gradient, a.qkv.weight_gradient, c.strategy.expert > 1 ? 1 : 2, cost);
+  add_context(c, a.forward, a.backward, cost);
+  if (c.strategy.expert > 1) {
+    const double bytes = c.tokens * share * moe.top_k * m.hidden * 2;
+    const double exchange = c.network.cost(Op::kAllToAll, bytes, c.groups.expert).time_s;
+    cost.forward.expert += 2 * exchange;
+    cost.backward.expert += 2 * exchange;
+  }
+  add_host(c, cost);
+  cost.forward.host *= 1.6;
+  cost.backward.host *= 1.6;
+  add_recompute(c, a, cost);
+  return cost;
+}
+
+EndCost embedding(const StepContext& c) {
+  EndCost cost;
+  const double bytes = c.tokens * c.job.model.hidden * 2;
+  cost.forward.compute = c.kernels.memory_s(2 * bytes);
+  cost.backward.compute = c.kernels.memory_s(3 * bytes);
+  if (c.strategy.tensor > 1) {
+    const Op op = c.strategy.sequence_parallel ? Op::kReduceScatter : Op::kAllReduce;
+    cost.forward.tensor = c.network.cost(op, bytes, c.groups.tensor).time_s;
+    if (c.strategy.sequence_parallel) cost.backward.tensor = c.network.cost(Op::kAllGather, bytes, c.groups.tensor).time_s;
+  }
+  return cost;
+}
+
+EndCost head(const StepContext& c) {
+  EndCost cost;
+  const model::Model& m = c.job.model;
+  const double vocab = (c.job.padded_vocab > 0 ? c.job.padded_vocab : m.vocab) / static_cast<double>(c.strategy.tensor);
+  const Dtype dtype = c.job.dtype == Dtype::kFp8 || c.job.dtype == Dtype::kFp4 ? Dtype::kBf16 : c.job.dtype;
+  const Product logits = product(c, dtype, c.tokens, vocab, m.hidden);
+  const double loss = c.kernels.memory_s(c.software.logits_bytes * c.tokens * vocab);
+  cost.forward.compute = logits.forward + 0.5 * loss;
+  cost.backward.compute = logits.input_gradient + logits.weight_gradient + 0.5 * loss +
+                          gradient_accumulation(c, vocab * m.hidden);
+  if (c.strategy.tensor > 1) {
+    const double bytes = c.tokens * m.hidden * 2;
+    if (c.strategy.sequence_parallel) {
+      cost.forward.tensor = c.network.cost(Op::kAllGather, bytes, c.groups.tensor).time_s;
+      cost.backward.tensor = c.network.cost(Op::kReduceScatter, bytes, c.groups.tensor).time_s;
+    } else {
+      cost.backward.tensor = c.network.cost(Op::kAllReduce, bytes, c.groups.tensor).time_s;
+    }
+    // Maximum, target logit and sum of exponentials cross the group in fp32.
+    cost.forward.tensor += 3 * c.network.cost(Op::kAllReduce, 4 * c.tokens, c.groups.tensor).time_s;
+  }
+  return cost;
+}
+
+}  // namespace chokepoint::simulate

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// 1F1B, interleaved, GPipe and zero-bubble schedules in closed form (MODEL section 3(c); arXiv 2104.04473 section 2.2;
+// arXiv 2401.10241 section 2). Exact for even stages; for uneven ones the slowest stage, or the chain from a stage to the
+// end of the pipeline and back, sets the period.
+#include "pipeline.hpp"
+
+#include <algorithm>
+
+namespace chokepoint::simulate {
+
+namespace {
+
+double steady_period(const std::vector<StageTimes>& stages, int micro_batches, double send_s, double slowest) {
+  double period = slowest;
+  if (micro_batches <= static_cast<int>(stages.size())) return period;
+  double behind = 0;  // stages i..p-1
+  for (std::size_t i = stages.size(); i-- > 0;) {
+    behind += stages[i].period();
+    const double hops = static_cast<double>(stages.size() - 1 - i);
+    period = std::max(period, (behind + 2 * hops * send_s) / (hops + 1));
+  }
+  return period;
+}
+
+}  // namespace
+
+PipelineTime pipeline_time(const std::vector<StageTimes>& stages, int micro_batches, int virtual_stages,
+                           parallel::Schedule schedule, double send_s, bool blocking) {
+  PipelineTime result;
+  const double p = static_cast<double>(stages.size());
+  const double m = micro_batches;
+  double sum = 0;
+  double longest_forward = 0;
+  double longest_backward = 0;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    sum += stages[i].period();
+    longest_forward = std::max(longest_forward, stages[i].forward);
+    longest_backward = std::max(longest_backward, stages[i].backward);
+    if (stages[i].period() > stages[static_cast<std::size_t>(result.slowest)].period()) result.slowest = static_cast<int>(i);
+  }
+  const StageTimes& slow = stages[static_cast<std::size_t>(result.slowest)];
+  const double mean = sum / p;
+  const double busy = m * slow.period();
+  if (stages.size() == 1) {
+    result.total = busy;
+    return result;
+  }
+  switch (schedule) {
+    case parallel::Schedule::kGpipe:
+      result.total = sum + (m - 1) * (longest_forward + longest_backward) + 2 * (p - 1) * send_s;
+      break;
+    case parallel::Schedule::kInterleaved: {
+      const double v = virtual_stages;
+      const double per_micro_batch = blocking ? 2 * v * send_s : 0;
+      result.total = m * (slow.period() + per_micro_batch) + (p - 1) / v * mean + 2 * (p * v - 1) * send_s;
+      break;
+    }
+    case parallel::Schedule::kZeroBubble1:
+      result.total = busy + (p - 1) * std::max(0.0, mean - 2 * slow.weight_gradient) + 2 * (p - 1) * send_s;
+      break;
+    case parallel::Schedule::kZeroBubble2:
+      result.total = busy + 2 * (p - 1) * send_s;
+      break;
+    case parallel::Schedule::kOneForwardOneBackward: {
+      const double period = blocking ? slow.period() + 2 * send_s : steady_period(stages, micro_batches, send_s, slow.period());
+      result.total = sum + 2 * (p - 1) * send_s + (m - 1) * period;
+      break;
+    }
+  }
+  // Charged by what the same schedule would take with free transfers.
+  if (send_s > 0) {
+    result.transfer = result.total - pipeline_time(stages, micro_batches, virtual_stages, schedule, 0, blocking).total;
+  }
+  result.bubble = result.total - busy - result.transfer;
+  return result;
+}
+
+}  // namespace chokepoint::simulate

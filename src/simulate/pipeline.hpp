@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Time of a pipeline of `micro_batches` through stages with given forward and backward times.
+#include <chokepoint/parallel/job.hpp>
+#include <vector>
+
+namespace chokepoint::simulate {
+
+struct StageTimes {
+  double forward = 0;        ///< one micro-batch, seconds
+  double backward = 0;       ///< with recomputation
+  double weight_gradient = 0;///< part of backward that zero-bubble schedules may delay
+  double period() const { return forward + backward; }
+};
+
+struct PipelineTime {
+  double total = 0;
+  double transfer = 0;   ///< exposed point-to-point
+  double bubble = 0;     ///< idle of the slowest stage
+  int slowest = 0;       ///< stage with the longest period
+};
+
+/// `send_s`: one activation transfer. `blocking`: the schedule waits for each transfer (Megatron before asynchronous p2p).
+PipelineTime pipeline_time(const std::vector<StageTimes>& stages, int micro_batches, int virtual_stages,
+                           parallel::Schedule schedule, double send_s, bool blocking);
+
+}  // namespace chokepoint::simulate

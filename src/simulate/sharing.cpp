@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// DDP, ZeRO and FSDP exposure (MODEL section 3(a), 3(b)). Gradients become ready evenly over backward, bucket by bucket;
+// a communicator runs one collective at a time; overlapped products lose the SMs communication kernels hold.
+#include "sharing.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace chokepoint::simulate {
+
+namespace {
+
+using collective::Op;
+using parallel::Framework;
+using parallel::Sharder;
+
+/// Bucket size in elements. Sources: torch DistributedDataParallel bucket_cap_mb 25; Megatron-Core
+/// distributed_data_parallel.py max(40 M, 1 M x dp); DeepSpeed reduce_bucket_size 5e8.
+double bucket_elements(const StepContext& c) {
+  switch (c.job.framework) {
+    case Framework::kMegatron: return std::max(40e6, 1e6 * c.strategy.data);
+    case Framework::kMegatronDeepspeed:
+    case Framework::kDeepspeed: return 5e8;
+    case Framework::kNanotron:
+    case Framework::kPytorch:
+    case Framework::kTorchtitan:
+    case Framework::kLlmFoundry:
+    case Framework::kFmsFsdp:
+    case Framework::kMaxtext: break;
+  }
+  return 25.0 * 1048576 / c.software.reduce_bytes;
+}
+
+/// Time of `op` on `parameters` in buckets, and of the last bucket alone.
+struct Buckets {
+  double total = 0;
+  double last = 0;
+  double count = 1;
+};
+Buckets in_buckets(const StepContext& c, Op op, double parameters, double element_bytes, const collective::Group& group) {
+  Buckets b;
+  if (parameters <= 0 || group.ranks <= 1) return b;
+  const double limit = bucket_elements(c);
+  b.count = std::max(1.0, std::ceil(parameters / limit));
+  const double bytes = parameters / b.count * element_bytes;
+  b.last = c.network.cost(op, bytes, group).time_s;
+  b.total = b.count * b.last;
+  return b;
+}
+
+/// What reduction adds behind a window of backward: all but the last bucket may hide.
+double exposed_behind(const Buckets& b, double window_s, double slack_s, double slowdown) {
+  if (b.total <= 0) return 0;
+  const double window = window_s * (b.count - 1) / b.count;
+  const double hideable = b.total - b.last;
+  const double excess = overlapped(window, hideable, slowdown) - window;
+  return std::max(0.0, excess + b.last - slack_s);
+}
+
+/// Gradient reduction once per step (DDP, ZeRO-1), with the cross-replica part of HSDP-like layouts.
+double reduce_once(const StepContext& c, const StageCost& stage, double slack_s) {
+  const double slow = interference(c.job.accelerator);
+  const Op op = c.strategy.zero == 0 ? Op::kAllReduce : Op::kReduceScatter;
+  const Buckets b = in_buckets(c, op, stage.parameters, c.software.reduce_bytes, c.groups.data);
+  if (!c.software.buckets_overlap) return std::max(0.0, b.total - slack_s);
+  return exposed_behind(b, stage.backward(), slack_s, slow);
+}
+
+Exposed replicated(const StepContext& c, const StageCost& stage, double slack_s) {
+  Exposed e;
+  const double slow = interference(c.job.accelerator);
+  const bool each = c.strategy.zero == 2 || c.strategy.sync_every_micro_step;
+  const double last = reduce_once(c, stage, slack_s);
+  e.reduce_s = last;
+  if (each && c.strategy.accumulate > 1) e.reduce_s += (c.strategy.accumulate - 1) * reduce_once(c, stage, 0);
+  if (c.strategy.zero >= 1) {
+    const Buckets b = in_buckets(c, Op::kAllGather, stage.parameters, c.software.gather_bytes, c.groups.data);
+    if (b.total > 0) {
+      // The first bucket holds up the first layers; the rest hides behind the next step's first forward.
+      e.gather_s = c.software.gather_overlap
+                       ? b.last + std::max(0.0, overlapped(stage.forward(), b.total - b.last, slow) - stage.forward())
+                       : b.total;
+    }
+  }
+  return e;
+}
+
+/// Parameters gathered unit by unit in forward and backward, gradients scattered in backward.
+Exposed sharded(const StepContext& c, const StageCost& stage) {
+  const double slow = interference(c.job.accelerator);
+  const parallel::Software& sw = c.software;
+  const double unit = stage.unit_parameters;
+  const double gather = c.network.cost(Op::kAllGather, unit * sw.gather_bytes, c.groups.shard).time_s +
+                        c.kernels.memory_s(2 * unit * sw.gather_bytes);
+  const double scatter = c.network.cost(Op::kReduceScatter, unit * sw.reduce_bytes, c.groups.shard).time_s +
+                         c.kernels.memory_s(2 * unit * sw.reduce_bytes);
+  double replicate = 0;
+  if (c.groups.replicate.ranks > 1) {
+    replicate = c.network.cost(Op::kAllReduce, unit * sw.reduce_bytes / c.groups.shard.ranks, c.groups.replicate).time_s;
+  }
+  const double root_gather = c.network.cost(Op::kAllGather, stage.root_parameters * sw.gather_bytes, c.groups.shard).time_s;
+  const double root_scatter =
+      c.network.cost(Op::kReduceScatter, stage.root_parameters * sw.reduce_bytes, c.groups.shard).time_s;
+  const double layers = stage.layers;
+  const double f = stage.layer_forward_s;
+  const double b = stage.layer_backward_s;
+  const bool overlap = sw.gather_overlap;
+  const bool gathers_again = c.strategy.zero == 3 && c.strategy.reshard_after_forward;
+  const double forward_gathers = root_gather + gather + (layers - 1) * (overlap ? overlapped(f, gather, slow) - f : gather);
+  const double again = gathers_again ? gather : 0;
+  // Gather and reduce-scatter share a communicator and therefore queue; the replica all-reduce has its own.
+  const double queue = std::max(again + scatter, replicate);
+  const double backward_excess = overlap ? overlapped(b, queue, slow) - b : again + scatter + replicate;
+  const double tail = scatter + replicate + root_scatter;
+  const double backward_total = again + (layers - 1) * backward_excess + tail;
+  const double queue_parts = again + std::max(scatter, replicate);
+  const double gather_share = queue_parts > 0 ? again / queue_parts : 0;
+  Exposed per_micro_step;
+  per_micro_step.gather_s = forward_gathers + again + (layers - 1) * backward_excess * gather_share;
+  per_micro_step.reduce_s = backward_total - again - (layers - 1) * backward_excess * gather_share;
+  const double steps = c.strategy.accumulate;
+  return {per_micro_step.gather_s * steps, per_micro_step.reduce_s * steps};
+}
+
+}  // namespace
+
+Exposed data_parallel(const StepContext& c, const StageCost& stage, double slack_s) {
+  if (c.groups.data.ranks <= 1) return {};
+  const bool by_unit = c.strategy.zero == 3 || (c.strategy.zero == 2 && c.strategy.sharder == Sharder::kFsdp);
+  return by_unit ? sharded(c, stage) : replicated(c, stage, slack_s);
+}
+
+}  // namespace chokepoint::simulate

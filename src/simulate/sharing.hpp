@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Data parallelism: what gradient reductions and parameter gathers add to a step beyond what computation hides.
+#include "layer.hpp"
+#include "pipeline.hpp"
+
+namespace chokepoint::simulate {
+
+/// One pipeline stage of one rank.
+struct StageCost {
+  double layers = 0;
+  double parameters = 0;        ///< on this rank (after tensor, pipeline and expert splits)
+  double unit_parameters = 0;   ///< one layer
+  double root_parameters = 0;   ///< embedding and head held here
+  double layer_forward_s = 0;   ///< one layer, device or host, whichever is longer
+  double layer_backward_s = 0;
+  double end_forward_s = 0;     ///< embedding and head
+  double end_backward_s = 0;
+  double forward() const { return layers * layer_forward_s + end_forward_s; }
+  double backward() const { return layers * layer_backward_s + end_backward_s; }
+};
+
+struct Exposed {
+  double gather_s = 0;          ///< per optimizer step
+  double reduce_s = 0;
+};
+
+/// Exposed communication of the data-parallel group over one optimizer step, for the stage given.
+/// `slack_s`: time this stage idles at the end of the step while earlier stages finish.
+Exposed data_parallel(const StepContext& context, const StageCost& stage, double slack_s);
+
+}  // namespace chokepoint::simulate

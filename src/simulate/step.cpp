@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// One optimizer step of the slowest rank: layers -> stages -> pipeline -> data parallelism -> optimizer. Each part adds
+// its time to one class of the bill; the step time is the bill's sum, so the two agree by construction.
+#include <chokepoint/parallel/software.hpp>
+#include <chokepoint/simulate/predict.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+#include "groups.hpp"
+#include "layer.hpp"
+#include "pipeline.hpp"
+#include "sharing.hpp"
+#include "uncertainty.hpp"
+
+namespace chokepoint::simulate {
+
+namespace {
+
+using collective::Op;
+using parallel::Strategy;
+
+/// Host work once per step that nothing hides: data loader hand-over, loss readback, gradient-norm check, logging.
+constexpr double kStepFixedS = 0.008;
+
+struct PassTotals {
+  double compute = 0, tensor = 0, context = 0, expert = 0, host_excess = 0;
+  double total() const { return compute + tensor + context + expert + host_excess; }
+};
+
+/// Sums passes of a stage; what the host needs beyond the device becomes host excess.
+PassTotals sum_pass(const Pass& layer, double layers, const Pass* first, const Pass* last) {
+  PassTotals t;
+  double host = layer.host * layers;
+  const auto add = [&](const Pass& pass, double times) {
+    t.compute += pass.compute * times;
+    t.tensor += pass.tensor * times;
+    t.context += pass.context * times;
+    t.expert += pass.expert * times;
+  };
+  add(layer, layers);
+  for (const Pass* end : {first, last}) {
+    if (end == nullptr) continue;
+    add(*end, 1);
+    host += end->host;
+  }
+  t.host_excess = std::max(0.0, host - t.total());
+  return t;
+}
+
+struct Stage {
+  PassTotals forward, backward, recompute;
+  StageCost cost;
+  StageTimes times;
+};
+
+double layer_parameters(const StepContext& c, const model::ParameterCount& count, bool moe) {
+  const double mlp = moe ? count.moe_per_layer / c.strategy.expert : count.mlp_per_layer;
+  return (count.attention_per_layer + mlp + count.norms_per_layer) / c.strategy.tensor;
+}
+
+}  // namespace
+
+struct Predictor::Impl {
+  parallel::Job job;
+  collective::Network network;
+  compute::KernelModel kernels;
+  model::ParameterCount count;
+  double moe_share;  ///< share of layers that are mixtures of experts
+
+  Impl(const parallel::Job& j, const collective::Scale& scale)
+      : job(j), network(j.cluster, j.accelerator, scale), kernels(j.accelerator), count(model::count_parameters(j.model)) {
+    int moe_layers = 0;
+    for (int i = 0; i < job.model.layers; ++i) moe_layers += job.model.is_moe_layer(i) ? 1 : 0;
+    moe_share = job.model.layers > 0 ? static_cast<double>(moe_layers) / job.model.layers : 0;
+  }
+
+  Prediction evaluate(const Strategy& strategy) const;
+  LayerCost layer(const StepContext& c) const;
+  Stage stage(const StepContext& c, const LayerCost& layer, const EndCost& first, const EndCost& last, int index) const;
+  void add_data_parallel(const StepContext& c, const std::vector<Stage>& stages, Prediction& p) const;
+  void add_optimizer(const StepContext& c, const Stage& slowest, Prediction& p) const;
+  void describe(const StepContext& c, const LayerCost& layer, Prediction& p) const;
+};
+
+namespace {
+Pass mix(const Pass& a, const Pass& b, double share_b) {
+  const auto blend = [share_b](double x, double y) { return x * (1 - share_b) + y * share_b; };
+  return {blend(a.compute, b.compute), blend(a.tensor, b.tensor), blend(a.context, b.context), blend(a.expert, b.expert),
+          blend(a.host, b.host)};
+}
+}  // namespace
+
+LayerCost Predictor::Impl::layer(const StepContext& c) const {
+  if (moe_share <= 0) return dense_layer(c);
+  LayerCost moe = moe_layer(c);
+  if (moe_share >= 1) return moe;
+  const LayerCost dense = dense_layer(c);
+  LayerCost out;
+  out.forward = mix(dense.forward, moe.forward, moe_share);
+  out.backward = mix(dense.backward, moe.backward, moe_share);
+  out.recompute = mix(dense.recompute, moe.recompute, moe_share);
+  out.matmul_flops = dense.matmul_flops * (1 - moe_share) + moe.matmul_flops * moe_share;
+  out.matmul_s = dense.matmul_s * (1 - moe_share) + moe.matmul_s * moe_share;
+  return out;
+}
+
+Stage Predictor::Impl::stage(const StepContext& c, const LayerCost& layer, const EndCost& first, const EndCost& last,
+                             int index) const {
+  const Strategy& s = c.strategy;
+  const bool is_first = index == 0;
+  const bool is_last = index == s.pipeline - 1;
+  Stage out;
+  const int even = job.model.layers / s.pipeline + (index < job.model.layers % s.pipeline ? 1 : 0);
+  out.cost.layers = s.stage_layers.empty() ? even : s.stage_layers[static_cast<std::size_t>(index)];
+  const double layers = out.cost.layers;
+  out.forward = sum_pass(layer.forward, layers, is_first ? &first.forward : nullptr, is_last ? &last.forward : nullptr);
+  out.backward = sum_pass(layer.backward, layers, is_first ? &first.backward : nullptr, is_last ? &last.backward : nullptr);
+  out.recompute = sum_pass(layer.recompute, layers, nullptr, nullptr);
+  out.times.forward = out.forward.total();
+  out.times.backward = out.backward.total() + out.recompute.total();
+  out.times.weight_gradient = 0.5 * (out.backward.compute);
+  if (layers > 0) {
+    const double end_forward = (is_first ? first.forward.device() : 0) + (is_last ? last.forward.device() : 0);
+    const double end_backward = (is_first ? first.backward.device() : 0) + (is_last ? last.backward.device() : 0);
+    out.cost.end_forward_s = std::min(end_forward, out.times.forward);
+    out.cost.end_backward_s = std::min(end_backward, out.times.backward);
+    out.cost.layer_forward_s = (out.times.forward - out.cost.end_forward_s) / layers;
+    out.cost.layer_backward_s = (out.times.backward - out.cost.end_backward_s) / layers;
+  }
+  out.cost.unit_parameters =
+      layer_parameters(c, count, false) * (1 - moe_share) + layer_parameters(c, count, true) * moe_share;
+  const double tied_copy = job.model.tied_embeddings && s.pipeline > 1 ? count.embedding : 0;
+  out.cost.root_parameters = ((is_first ? count.embedding : 0) + (is_last ? count.head + count.final + (is_first ? 0 : tied_copy) : 0)) / s.tensor;
+  out.cost.parameters = out.cost.unit_parameters * layers + out.cost.root_parameters;
+  return out;
+}
+
+void Predictor::Impl::add_data_parallel(const StepContext& c, const std::vector<Stage>& stages, Prediction& p) const {
+  // A later stage ends its last backward before the earlier ones: their backward time is its slack.
+  Exposed worst;
+  double slack = 0;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const Exposed e = data_parallel(c, stages[i].cost, slack);
+    if (e.gather_s + e.reduce_s > worst.gather_s + worst.reduce_s) worst = e;
+    slack += stages[i].times.backward / c.strategy.virtual_stages;
+  }
+  p.bill[static_cast<std::size_t>(Bill::kDataGather)] += worst.gather_s;
+  p.bill[static_cast<std::size_t>(Bill::kDataReduce)] += worst.reduce_s;
+  if (job.model.tied_embeddings && c.strategy.pipeline > 1) {
+    // First and last stage add up the gradients of the embedding they share.
+    const double bytes = count.embedding / c.strategy.tensor * c.software.reduce_bytes;
+    collective::Group ends;
+    ends.ranks = 2;
+    ends.ranks_per_host = c.groups.stage_distance * (c.strategy.pipeline - 1) < job.cluster.gpus_per_host() ? 2 : 1;
+    ends.local_stride = ends.ranks_per_host == 2 ? c.groups.stage_distance * (c.strategy.pipeline - 1) : 1;
+    p.bill[static_cast<std::size_t>(Bill::kDataReduce)] += network.cost(Op::kAllReduce, bytes, ends).time_s;
+  }
+}
+
+void Predictor::Impl::add_optimizer(const StepContext& c, const Stage& slowest, Prediction& p) const {
+  const Strategy& s = c.strategy;
+  const double shard = s.zero >= 1 ? static_cast<double>(c.groups.shard.ranks) : 1.0;
+  const double own = slowest.cost.parameters / shard;
+  p.bill[static_cast<std::size_t>(Bill::kOptimizer)] += kernels.memory_s(own * c.software.optimizer_bytes);
+  const bool offloaded = s.offload == parallel::Offload::kOptimizer || s.offload == parallel::Offload::kAll;
+  if (offloaded) {
+    // Gradients down, parameters up over PCIe; Adam on the host is bound by its memory (28 bytes per parameter, shared
+    // by the GPUs of a host). Sustained host memory rate of two-socket servers.
+    constexpr double kHostMemoryBytesPerS = 150e9;
+    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * 0.8;
+    const double ranks_on_host = std::min(job.gpus, job.cluster.gpus_per_host());
+    p.bill[static_cast<std::size_t>(Bill::kOffload)] +=
+        own * 6 / pcie + own * ranks_on_host * 28 / kHostMemoryBytesPerS;
+  }
+  if (s.offload == parallel::Offload::kParameters || s.offload == parallel::Offload::kAll) {
+    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * 0.8;
+    p.bill[static_cast<std::size_t>(Bill::kOffload)] += s.accumulate * 2 * 2 * own / pcie;
+  }
+  p.bill[static_cast<std::size_t>(Bill::kOther)] += kStepFixedS;
+}
+
+Prediction Predictor::Impl::evaluate(const Strategy& s) const {
+  Prediction p;
+  p.strategy = s;
+  const parallel::Software software = parallel::software_of(job, s);
+  const Groups groups = groups_of(job, s);
+  const double tokens = static_cast<double>(s.micro_batch) * job.sequence / s.context;
+  const StepContext c{job, s, software, kernels, network, groups, tokens};
+  const LayerCost layer_cost = layer(c);
+  const EndCost first = embedding(c);
+  const EndCost last = head(c);
+  std::vector<Stage> stages;
+  std::vector<StageTimes> times;
+  for (int i = 0; i < s.pipeline; ++i) {
+    // Stages between the ends are alike unless listed one by one.
+    const bool same = i > 1 && i + 1 < s.pipeline && s.stage_layers.empty() && job.model.layers % s.pipeline == 0;
+    stages.push_back(same ? stages.back() : stage(c, layer_cost, first, last, i));
+    times.push_back(stages.back().times);
+  }
+  const double activation = tokens * job.model.hidden * 2 / (s.sequence_parallel ? s.tensor : 1.0);
+  const double send = s.pipeline > 1 ? network.send(activation, groups.stage_distance).time_s : 0;
+  const bool blocking = job.year <= 2022 && s.schedule == parallel::Schedule::kInterleaved;
+  const PipelineTime pipe = pipeline_time(times, s.accumulate, s.virtual_stages, s.schedule, send, blocking);
+  const Stage& slow = stages[static_cast<std::size_t>(pipe.slowest)];
+  const double m = s.accumulate;
+  const auto bill = [&p](Bill item) -> double& { return p.bill[static_cast<std::size_t>(item)]; };
+  bill(Bill::kCompute) = m * (slow.forward.compute + slow.backward.compute);
+  bill(Bill::kRecompute) = m * slow.recompute.compute;
+  bill(Bill::kTensor) = m * (slow.forward.tensor + slow.backward.tensor + slow.recompute.tensor);
+  bill(Bill::kContext) = m * (slow.forward.context + slow.backward.context + slow.recompute.context);
+  bill(Bill::kExpert) = m * (slow.forward.expert + slow.backward.expert + slow.recompute.expert);
+  bill(Bill::kHost) = m * (slow.forward.host_excess + slow.backward.host_excess + slow.recompute.host_excess);
+  bill(Bill::kPipeline) = pipe.transfer;
+  bill(Bill::kBubble) = pipe.bubble;
+  add_data_parallel(c, stages, p);
+  add_optimizer(c, slow, p);
+  for (const double item : p.bill) p.step_time_s += item;
+  const double sequences = job.global_batch;
+  p.tokens_per_s_per_gpu = sequences * job.sequence / p.step_time_s / job.gpus;
+  const double flops = model::step_flops(job.model, job.sequence, sequences, model::FlopConvention::kModelFullAttention);
+  p.model_flops_per_s_per_gpu = flops / p.step_time_s / job.gpus;
+  const double peak = job.accelerator.peak(job.dtype);
+  p.mfu = peak > 0 ? p.model_flops_per_s_per_gpu / peak : 0;
+  const double again = bill(Bill::kCompute) > 0 ? bill(Bill::kRecompute) / bill(Bill::kCompute) : 0;
+  p.hfu = p.mfu * (1 + again);
+  p.memory = parallel::memory_per_rank(job, s);
+  set_band(job, p);
+  return p;
+}
+
+void Predictor::Impl::describe(const StepContext& c, const LayerCost& layer_cost, Prediction& p) const {
+  const double peak = job.accelerator.peak(job.dtype);
+  const double ideal = p.model_flops_per_s_per_gpu * p.step_time_s / std::max(1.0, peak);
+  if (peak <= 0 || ideal <= 0) return;
+  const double micro_steps = c.strategy.accumulate;
+  // Products at the sustained rate of large shapes, then at the rate of this job's shapes, then with everything else
+  // that computes.
+  const double sustained = ideal / std::max(0.05, kernels.sustained_fraction(job.dtype));
+  const double compute = p.item(Bill::kCompute);
+  const double layers = static_cast<double>(job.model.layers) / c.strategy.pipeline;
+  const double products = std::clamp(3 * micro_steps * layers * layer_cost.matmul_s, std::min(sustained, compute), compute);
+  double elapsed = ideal;
+  const auto rung = [&](const char* name, double until) {
+    elapsed = std::max(elapsed, until);
+    p.ladder.push_back({name, ideal / elapsed});
+  };
+  rung("peak", ideal);
+  rung("sustained clocks", sustained);
+  rung("kernel shapes", products);
+  rung("memory-bound operators", compute);
+  double at = std::max(elapsed, compute);
+  const auto add = [&](const char* name, std::initializer_list<Bill> items) {
+    double sum = 0;
+    for (const Bill item : items) sum += p.item(item);
+    if (sum <= 0) return;
+    at += sum;
+    rung(name, at);
+  };
+  add("recompute", {Bill::kRecompute});
+  add("host and launch", {Bill::kHost});
+  add("bubble", {Bill::kBubble});
+  add("exposed tensor", {Bill::kTensor});
+  add("exposed context", {Bill::kContext});
+  add("exposed expert", {Bill::kExpert});
+  add("exposed pipeline", {Bill::kPipeline});
+  add("exposed data-gather", {Bill::kDataGather});
+  add("exposed data-reduce", {Bill::kDataReduce});
+  add("optimizer, offload and step overhead", {Bill::kOptimizer, Bill::kOffload, Bill::kOther});
+}
+
+Predictor::Predictor(const parallel::Job& job, const collective::Scale& scale) : impl_(std::make_unique<Impl>(job, scale)) {}
+Predictor::~Predictor() = default;
+Predictor::Predictor(Predictor&&) noexcept = default;
+Predictor& Predictor::operator=(Predictor&&) noexcept = default;
+const parallel::Job& Predictor::job() const { return impl_->job; }
+
+Prediction Predictor::evaluate(const Strategy& completed) const { return impl_->evaluate(completed); }
+
+Result<Prediction> Predictor::predict(const Strategy& strategy) const {
+  TRY_INTO(const Strategy full, parallel::completed(impl_->job, strategy));
+  if (impl_->job.accelerator.peak(impl_->job.dtype) <= 0) {
+    return fail(fmt::format("{} has no {} arithmetic", impl_->job.accelerator.name, hardware::name(impl_->job.dtype)));
+  }
+  Prediction p = impl_->evaluate(full);
+  const parallel::Software software = parallel::software_of(impl_->job, full);
+  const Groups groups = groups_of(impl_->job, full);
+  const double tokens = static_cast<double>(full.micro_batch) * impl_->job.sequence / full.context;
+  const StepContext c{impl_->job, full, software, impl_->kernels, impl_->network, groups, tokens};
+  impl_->describe(c, impl_->layer(c), p);
+  p.assumptions = impl_->job.assumptions;
+  return p;
+}
+
+std::string_view name(Bill item) {
+  switch (item) {
+    case Bill::kCompute: return "compute";
+    case Bill::kRecompute: return "recompute";
+    case Bill::kTensor: return "tensor";
+    case Bill::kContext: return "context";
+    case Bill::kExpert: return "expert";
+    case Bill::kPipeline: return "pipeline";
+    case Bill::kDataGather: return "data-gather";
+    case Bill::kDataReduce: return "data-reduce";
+    case Bill::kBubble: return "bubble";
+    case Bill::kHost: return "host";
+    case Bill::kOptimizer: return "optimizer";
+    case Bill::kOffload: return "offload";
+    case Bill::kOther: return "other";
+  }
+  return "?";
+}
+
+}  // namespace chokepoint::simulate

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The 80 % band of a prediction.
+#include <chokepoint/simulate/predict.hpp>
+
+namespace chokepoint::simulate {
+
+/// Fills the band from the bill: each class carries the relative error its model showed on published runs.
+void set_band(const parallel::Job& job, Prediction& prediction);
+
+}  // namespace chokepoint::simulate
