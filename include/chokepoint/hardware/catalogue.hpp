@@ -56,6 +56,7 @@ struct Nic {
 
 /// How the GPUs of a host template reach each other besides PCIe.
 enum class GpuInterconnect { kNone, kNvSwitch, kBridgePairs, kHybridCubeMesh, kFullMesh, kMi250xMesh };
+std::string_view name(GpuInterconnect interconnect);
 
 /// A host as the vendor sells it; wiring::build_host turns it into a topology::Host.
 struct HostTemplate {
@@ -69,14 +70,20 @@ struct HostTemplate {
   int gpus_per_pcie_switch = 1;    ///< 0: GPUs hang on the root complex without a switch
   int nics_per_pcie_switch = 0;    ///< NICs that share the switch with GPUs
   int nics_on_root = 0;            ///< NICs per socket that hang on the root complex
+  int nics_on_first_root = 0;      ///< further NICs on the root complex of the first socket only
+  int pcie_generation = 0;         ///< of the board, where older than the accelerator's; 0: the accelerator's
+  bool gpudirect_rdma = true;      ///< NICs read GPU memory; false: data goes through host memory
   std::string nic;                 ///< catalogue name; empty for none
   std::string default_fabric;      ///< catalogue name; empty for none
   int nvlink_domain_hosts = 1;     ///< hosts that share one NVSwitch domain (GB200 NVL72: 18)
   std::string source;
+
+  int nic_count() const;
 };
 
 struct FabricTemplate {
   std::string name;
+  std::vector<std::string> aliases;
   std::string kind;                ///< single-switch, fat-tree, rail-optimised
   std::string transport;
   int hosts_per_leaf = 0;
