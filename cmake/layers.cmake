@@ -9,9 +9,10 @@ set(CHOKEPOINT_LAYERS
   "1 hardware"    # catalogue of accelerators, links, NICs, host and fabric templates
   "1 model"       # transformer description -> parameters, operators, FLOPs
   "2 wiring"      # nvidia-smi topo -m, NCCL topology XML, cluster YAML -> topology
-  "2 parallel"    # strategy, groups, placement, pipeline schedules, memory per rank
-  "3 compute"     # operators on an accelerator -> time
+  "2 compute"     # operators on an accelerator -> time
+  "3 parallel"    # job, strategy, memory per rank
   "3 collective"  # algorithm, protocol, group on a wiring -> time
+  "4 job"         # job file, options, framework settings -> a job
   "4 simulate"    # one training step -> time, bill, memory
   "5 plan"        # enumerate, prune, rank
   "5 validate"    # published measurements against predictions

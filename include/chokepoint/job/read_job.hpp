@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// From a job file and command-line options to a job. Options override the file; every default taken is noted.
+//
+//   model: llama-3-8b            # catalogue name, path of a Hugging Face config.json, or a mapping of sizes
+//   cluster: two-boxes.yaml      # cluster file, host file (topo -m, NCCL XML), or catalogue name such as dgx-h100
+//   batch: 256                   # sequences per optimizer step
+//   sequence: 4096
+//
+// docs/formats/job.md lists all keys.
+#include <chokepoint/parallel/job.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace chokepoint::job {
+
+struct Options {
+  std::optional<std::string> model;
+  std::optional<std::string> cluster;
+  std::optional<std::string> accelerator;
+  std::optional<std::string> precision;
+  std::optional<std::string> framework;
+  std::optional<std::string> attention;
+  std::optional<std::string> strategy;
+  std::optional<int> hosts;
+  std::optional<int> gpus;
+  std::optional<int> sequence;
+  std::optional<double> batch;
+  std::optional<bool> compiled;
+};
+
+struct JobFile {
+  parallel::Job job;
+  std::optional<parallel::Strategy> strategy;  ///< when the file or the options name one
+};
+
+/// `text` may be empty when options say everything; `file` names it in messages and anchors relative paths.
+Result<JobFile> read_job(std::string_view text, const std::string& file, const Options& options);
+
+/// A cluster by file or catalogue name; `hosts` or `gpus` set its size where the source leaves it open.
+Result<topology::Cluster> resolve_cluster(const std::string& name, const std::string& base_directory,
+                                          std::optional<int> hosts, std::optional<int> gpus,
+                                          const std::optional<std::string>& accelerator);
+
+/// A model by catalogue name or path of a Hugging Face config.json.
+Result<model::Model> resolve_model(const std::string& name, const std::string& base_directory);
+
+}  // namespace chokepoint::job
