@@ -3,6 +3,7 @@
 // Time of one operator on one accelerator: the larger of its arithmetic and its memory time, each with the efficiency
 // that its shape, dtype and the generation of the part allow. Sustained rates under the power limit, not bursts.
 // The parameters are fitted on published microbenchmarks only (docs/models/compute.md), never on training steps.
+#include <array>
 #include <chokepoint/base/parameter.hpp>
 #include <chokepoint/hardware/catalogue.hpp>
 #include <string_view>
@@ -24,11 +25,30 @@ struct AttentionShape {
   bool causal = true;
 };
 
+/// Which clock the matrix units run at. Training loads a part for hours: its board settles at the power limit. A short
+/// benchmark of one kernel ends before the power controller reacts.
+enum class Clock { kSustained, kBurst };
+
+namespace detail {
+/// Constants of one accelerator, derived once from its generation and data sheet; gemm_s and the rest only read them.
+struct KernelConstants {
+  std::array<double, hardware::kDtypeCount> tile_flops_per_s{};       ///< one compute unit inside the k-loop
+  std::array<double, hardware::kDtypeCount> sustained_flops_per_s{};  ///< whole device under its power limit
+  std::array<double, hardware::kDtypeCount> element_bytes{};          ///< of the dtype the product really runs in
+  double compute_units = 1;
+  double tile_overhead_s = 0;          ///< fill, drain and epilogue of one tile
+  double memory_bytes_per_s = 0;       ///< achieved
+  double attention_matrix_fraction = 0;  ///< of the peak, before softmax shares the unit with the matrix products
+};
+}  // namespace detail
+
+/// Copyable and safe to use from several threads at once. No function allocates.
 class KernelModel {
  public:
-  explicit KernelModel(const hardware::Accelerator& accelerator);
+  explicit KernelModel(const hardware::Accelerator& accelerator, Clock clock = Clock::kSustained);
 
-  /// C[m,n] += A[m,k] B[k,n], `batch` times. Seconds.
+  /// C[m,n] += A[m,k] B[k,n], `batch` times. Seconds. A dtype without a matrix unit runs in the next wider one that
+  /// has one (bf16 on Volta runs in fp32).
   double gemm_s(hardware::Dtype dtype, double m, double n, double k, double batch = 1) const;
   /// Forward of the attention core (scores, softmax, values), without the projections. Seconds.
   double attention_forward_s(AttentionKernel kernel, hardware::Dtype dtype, const AttentionShape& shape) const;
@@ -41,7 +61,13 @@ class KernelModel {
   const hardware::Accelerator& accelerator() const { return accelerator_; }
 
  private:
+  double attention_flash_s(AttentionKernel kernel, hardware::Dtype dtype, const AttentionShape& shape,
+                           bool backward) const;
+  double attention_unfused_s(hardware::Dtype dtype, const AttentionShape& shape, bool backward) const;
+
   hardware::Accelerator accelerator_;
+  Clock clock_;
+  detail::KernelConstants constants_;
 };
 
 /// Every constant of this module with its value and source.

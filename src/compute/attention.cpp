@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The attention core. Fused kernels keep the score matrix on chip: their work is cut into blocks of query rows (key
+// columns in the backward), and softmax shares the compute unit with the matrix products. The unfused form is two
+// batched products and memory-bound passes over the scores.
+//
+// For kernels built on warp-level matrix instructions (flash 1, Triton, flash 2) the share of peak follows from how
+// much matrix rate one unit has beside its special-function unit:
+//   1 / fraction = 1 / matrix fraction + beta * peak per unit
+// so parts with small matrix units (GeForce) come near their peak and large ones do not.
+#include "generations.hpp"
+
+#include <algorithm>
+#include <chokepoint/compute/kernels.hpp>
+#include <cmath>
+
+#include "attention_constants.hpp"
+
+namespace chokepoint::compute {
+namespace {
+
+using hardware::Architecture;
+using hardware::Dtype;
+
+struct Rate {
+  double fraction;  ///< of the dense peak, many blocks, head_dim 128
+  double block;     ///< query rows per block
+  double head64;    ///< of `fraction` at head_dim 64
+};
+
+/// Kernels that need a newer part run as the best one the part has.
+AttentionKernel runnable(AttentionKernel kernel, Architecture architecture) {
+  if (kernel == AttentionKernel::kUnfused) return kernel;
+  if (architecture == Architecture::kVolta) return AttentionKernel::kUnfused;
+  if (kernel == AttentionKernel::kFlash4 && architecture != Architecture::kBlackwell) kernel = AttentionKernel::kFlash3;
+  if (kernel == AttentionKernel::kFlash3 && architecture != Architecture::kHopper) kernel = AttentionKernel::kFlash2;
+  if (kernel == AttentionKernel::kFlash2 && architecture == Architecture::kTuring) kernel = AttentionKernel::kFlash1;
+  return kernel;
+}
+
+Rate rate_of(AttentionKernel kernel, double warp_level, bool backward) {
+  switch (kernel) {
+    case AttentionKernel::kFlash4: return backward ? Rate{kFlash4Backward, 128, 0.8} : Rate{kFlash4Forward, 256, 0.75};
+    case AttentionKernel::kFlash3: return backward ? Rate{kFlash3Backward, 128, 0.8} : Rate{kFlash3Forward, 128, 0.7};
+    case AttentionKernel::kTriton:
+      return backward ? Rate{warp_level * kTritonBackward, 128, 0.9} : Rate{warp_level * kTritonForward, 128, 0.9};
+    case AttentionKernel::kFlash1:
+      return backward ? Rate{warp_level * kFlash1Backward, 128, 0.9} : Rate{warp_level * kFlash1Forward, 128, 0.9};
+    default: return backward ? Rate{warp_level * kFlash2Backward, 128, 0.87} : Rate{warp_level, 128, 0.87};
+  }
+}
+
+/// Narrow heads spend more of their time in softmax; very wide ones lose occupancy.
+double head_factor(double head_dim, double head64) {
+  if (head_dim >= 128) return std::max(0.75, 1 - (head_dim - 128) * kWideHeadLoss);
+  if (head_dim >= 64) return head64 + (1 - head64) * (head_dim - 64) / 64;
+  return head64 * head_dim / 64;
+}
+
+bool well_formed(const AttentionShape& s) {
+  return s.batch > 0 && s.heads > 0 && s.kv_heads > 0 && s.head_dim > 0 && s.sequence > 0 && s.kv_sequence > 0;
+}
+
+}  // namespace
+
+std::string_view name(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::kUnfused: return "unfused";
+    case AttentionKernel::kFlash1: return "flash1";
+    case AttentionKernel::kTriton: return "triton";
+    case AttentionKernel::kFlash2: return "flash2";
+    case AttentionKernel::kFlash3: return "flash3";
+    case AttentionKernel::kFlash4: return "flash4";
+  }
+  return "unknown";
+}
+
+double KernelModel::attention_flash_s(AttentionKernel kernel, Dtype dtype, const AttentionShape& s,
+                                      bool backward) const {
+  const auto slot = static_cast<std::size_t>(dtype);
+  const Generation& gen = generation(accelerator_.architecture);
+  const double unit_peak = constants_.tile_flops_per_s[slot] / gen.tile_fraction;
+  const double peak = unit_peak * constants_.compute_units;
+  const double warp_level = 1 / (1 / constants_.attention_matrix_fraction + kSoftmaxBeta * unit_peak);
+  const Rate rate = rate_of(kernel, warp_level, backward);
+  const double fraction = std::min(rate.fraction * head_factor(s.head_dim, rate.head64),
+                                   constants_.sustained_flops_per_s[slot] / peak);
+
+  // Scores that causal masking leaves: half of the square where queries and keys are the same positions, plus the
+  // masked half of the blocks on the diagonal.
+  const double rows = std::min(s.sequence, s.kv_sequence);
+  const double masked = s.causal ? std::max(0.0, 0.5 * rows * (rows - std::min(rate.block, rows))) : 0;
+  const double scores = s.batch * s.heads * (s.sequence * s.kv_sequence - masked);
+  const double flops = (backward ? 10 : 4) * scores * s.head_dim;  // 5 products backward, one of them recomputed
+
+  // Blocks of a causal kernel differ in length by up to 2, so the longest one ends the kernel.
+  const double blocks = s.batch * s.heads * std::ceil((backward ? s.kv_sequence : s.sequence) / rate.block);
+  const double load = blocks / constants_.compute_units;
+  const double uneven = s.causal ? 2 * kLastWaveWeight : kLastWaveWeight * (std::ceil(load) - load);
+  const double waves = load < 1 && !s.causal ? 1 : load + uneven;
+  const double compute = flops / (fraction * peak) * waves / load;
+
+  const double tensors = backward ? 4 : 2;  // q, o and in the backward dq, do; likewise k, v
+  const double bytes = hardware::bytes_per_element(dtype) * tensors * s.batch * s.head_dim *
+                       (s.heads * s.sequence + s.kv_heads * s.kv_sequence);
+  return kKernelTail_s + std::max(compute, bytes / constants_.memory_bytes_per_s);
+}
+
+double KernelModel::attention_unfused_s(Dtype dtype, const AttentionShape& s, bool backward) const {
+  const double batch = s.batch * s.heads;
+  const double scores = batch * s.sequence * s.kv_sequence;
+  const double passes_bytes = scores * (backward ? kUnfusedBackwardBytes : kUnfusedForwardBytes);
+  const double products = gemm_s(dtype, s.sequence, s.kv_sequence, s.head_dim, batch) +
+                          gemm_s(dtype, s.sequence, s.head_dim, s.kv_sequence, batch);
+  // Two kernels over the scores: scale, mask and softmax; dropout.
+  return (backward ? 2 : 1) * products + 2 * memory_s(passes_bytes / 2);
+}
+
+double KernelModel::attention_forward_s(AttentionKernel kernel, Dtype dtype, const AttentionShape& shape) const {
+  if (!well_formed(shape)) return kKernelTail_s;
+  const AttentionKernel runs = runnable(kernel, accelerator_.architecture);
+  return runs == AttentionKernel::kUnfused ? attention_unfused_s(dtype, shape, false)
+                                           : attention_flash_s(runs, dtype, shape, false);
+}
+
+double KernelModel::attention_backward_s(AttentionKernel kernel, Dtype dtype, const AttentionShape& shape) const {
+  if (!well_formed(shape)) return kKernelTail_s;
+  const AttentionKernel runs = runnable(kernel, accelerator_.architecture);
+  return runs == AttentionKernel::kUnfused ? attention_unfused_s(dtype, shape, true)
+                                           : attention_flash_s(runs, dtype, shape, true);
+}
+
+}  // namespace chokepoint::compute

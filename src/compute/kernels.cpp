@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constants of one accelerator, dense matrix products and memory-bound operators.
+//
+// A product C[m,n] = A[m,k] B[k,n] is cut into tiles of C; a compute unit works on one tile at a time, so the device
+// needs ceil(tiles / units) waves, of which the last may be nearly empty. Small tiles fill the last wave better but move
+// more operand bytes per FLOP. The library's heuristic tries to take the fastest tile, and so does the model:
+//
+//   t = tail + max( min over tiles of waves * (tile FLOPs / rate * (1 + c/tm + c/tn) + overhead),
+//                   FLOPs / sustained rate under the power limit,
+//                   bytes / achieved memory bandwidth )
+//
+// The power limit is a floor of its own, because a kernel that leaves units idle also draws less power.
+#include "generations.hpp"
+
+#include <algorithm>
+#include <chokepoint/compute/kernels.hpp>
+#include <cmath>
+
+namespace chokepoint::compute {
+namespace {
+
+using hardware::Dtype;
+
+struct Tile {
+  double m;
+  double n;
+};
+constexpr std::array<Tile, 6> kTiles{{{256, 128}, {128, 256}, {128, 128}, {64, 128}, {128, 64}, {64, 64}}};
+constexpr double kSplitMinimumK = 512;  ///< a k-slice shorter than this does not fill a pipeline
+
+std::size_t index(Dtype dtype) { return static_cast<std::size_t>(dtype); }
+
+/// The dtype whose units run a product of `dtype`: the next wider one that the part has.
+Dtype executing_dtype(const hardware::Accelerator& part, Dtype dtype) {
+  constexpr std::array<Dtype, 6> kWidening{Dtype::kFp4, Dtype::kFp8, Dtype::kBf16, Dtype::kFp16, Dtype::kTf32, Dtype::kFp32};
+  auto at = std::find(kWidening.begin(), kWidening.end(), dtype);
+  if (dtype == Dtype::kBf16 && part.peak(dtype) <= 0) return Dtype::kFp32;  // fp16 units cannot hold its exponent
+  while (at != kWidening.end() && part.peak(*at) <= 0) ++at;
+  return at == kWidening.end() ? Dtype::kFp32 : *at;
+}
+
+double dtype_factor(Dtype dtype) {
+  if (dtype == Dtype::kFp8) return kFp8OverBf16;
+  if (dtype == Dtype::kFp4) return kFp4OverBf16;
+  return 1;
+}
+
+/// Sustained share of the peak: what the generation reaches, scaled by the power the board may spend per FLOP/s.
+double sustained_under_power(const hardware::Accelerator& part, const Generation& gen) {
+  const double peak = std::max(part.peak(Dtype::kBf16), part.peak(Dtype::kFp16));
+  if (gen.reference_w_per_flops <= 0 || part.power_w <= 0 || peak <= 0)
+    return std::min(gen.sustained_fraction, gen.tile_fraction);
+  const double density = part.power_w / peak / gen.reference_w_per_flops;
+  return std::min(gen.sustained_fraction * std::pow(density, kPowerExponent), gen.tile_fraction);
+}
+
+detail::KernelConstants derive(const hardware::Accelerator& part) {
+  const Generation& gen = generation(part.architecture);
+  detail::KernelConstants out;
+  out.compute_units = std::max(1, part.compute_units);
+  out.tile_overhead_s = gen.tile_overhead_s;
+  out.memory_bytes_per_s = std::max(1.0, gen.memory_fraction * part.memory_bytes_per_s);
+  out.attention_matrix_fraction = gen.attention_mma_fraction;
+  const double sustained = sustained_under_power(part, gen);
+  for (int i = 0; i < hardware::kDtypeCount; ++i) {
+    const auto slot = static_cast<std::size_t>(i);
+    const Dtype runs = executing_dtype(part, static_cast<Dtype>(i));
+    const double peak = std::max(1.0, part.peak(runs));
+    out.tile_flops_per_s[slot] = gen.tile_fraction * peak / out.compute_units;
+    out.sustained_flops_per_s[slot] = sustained * dtype_factor(runs) * peak;
+    out.element_bytes[slot] = hardware::bytes_per_element(runs);
+  }
+  return out;
+}
+
+/// Rows that do not start at 16-byte addresses are loaded in narrower pieces. Source: alignment chart of NVIDIA's
+/// "Matrix Multiplication Background User's Guide" (A100).
+double alignment_factor(double n, double k) {
+  double factor = 1;
+  for (const double extent : {n, k}) {
+    if (std::fmod(extent, 8) == 0) continue;
+    factor = std::min(factor, std::fmod(extent, 4) == 0 ? 0.9 : std::fmod(extent, 2) == 0 ? 0.7 : 0.4);
+  }
+  return factor;
+}
+
+}  // namespace
+
+KernelModel::KernelModel(const hardware::Accelerator& accelerator, Clock clock)
+    : accelerator_(accelerator), clock_(clock), constants_(derive(accelerator)) {}
+
+double KernelModel::gemm_s(Dtype dtype, double m, double n, double k, double batch) const {
+  if (!(m > 0 && n > 0 && k > 0 && batch > 0)) return kKernelTail_s;
+  const std::size_t slot = index(dtype);
+  const double aligned = alignment_factor(n, k);
+  const double rate = constants_.tile_flops_per_s[slot] * aligned;
+  const double units = constants_.compute_units;
+
+  double best = 0;
+  for (const Tile& tile : kTiles) {
+    const double loss = 1 + kTrafficElements / tile.m + kTrafficElements / tile.n;
+    const double loop_s = 2 * tile.m * tile.n * k * loss / rate;
+    const double tiles = std::ceil(m / tile.m) * std::ceil(n / tile.n) * batch;
+    // Splitting k feeds idle units; partial sums then cross memory in fp32, written and read.
+    for (double splits = 1; splits <= 8; splits *= 2) {
+      if (splits > 1 && (tiles * splits > 2 * units || k < splits * kSplitMinimumK)) break;
+      const double load = tiles * splits / units;
+      const double waves = load < 1 ? 1 : load + kLastWaveWeight * (std::ceil(load) - load);
+      const double partial_s = splits > 1 ? 8 * m * n * batch * splits / constants_.memory_bytes_per_s : 0;
+      const double time = waves * (loop_s / splits + constants_.tile_overhead_s) + partial_s;
+      if (best == 0 || time < best) best = time;
+    }
+  }
+  // A and B in the dtype of the product, C in 16 bits at least.
+  const double element = constants_.element_bytes[slot];
+  const double bytes = batch * (element * (m * k + k * n) + std::max(element, 2.0) * m * n);
+  const double memory = bytes / constants_.memory_bytes_per_s;
+  const double power = clock_ == Clock::kBurst
+                           ? 0
+                           : 2 * m * n * k * batch / (constants_.sustained_flops_per_s[slot] * aligned);
+  return kKernelTail_s + std::max({best, memory, power});
+}
+
+double KernelModel::memory_s(double bytes) const {
+  return kKernelTail_s + std::max(0.0, bytes) / constants_.memory_bytes_per_s;
+}
+
+double KernelModel::sustained_fraction(Dtype dtype) const {
+  const double peak = accelerator_.peak(executing_dtype(accelerator_, dtype));
+  return peak > 0 ? constants_.sustained_flops_per_s[index(dtype)] / peak : 0;
+}
+
+}  // namespace chokepoint::compute

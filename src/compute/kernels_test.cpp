@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/compute/kernels.hpp>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace chokepoint::compute {
+namespace {
+
+using hardware::Accelerator;
+using hardware::Architecture;
+using hardware::Dtype;
+
+void set_peak(Accelerator& part, Dtype dtype, double flops) {
+  part.peak_flops_per_s[static_cast<std::size_t>(dtype)] = flops;
+}
+
+Accelerator a100() {
+  Accelerator part;
+  part.architecture = Architecture::kAmpere;
+  part.compute_units = 108;
+  part.memory_bytes_per_s = 2.0e12;
+  part.power_w = 400;
+  set_peak(part, Dtype::kBf16, 312e12);
+  set_peak(part, Dtype::kFp16, 312e12);
+  set_peak(part, Dtype::kFp32, 19.5e12);
+  return part;
+}
+
+Accelerator h100() {
+  Accelerator part = a100();
+  part.architecture = Architecture::kHopper;
+  part.compute_units = 132;
+  part.memory_bytes_per_s = 3.35e12;
+  part.power_w = 700;
+  set_peak(part, Dtype::kBf16, 989e12);
+  set_peak(part, Dtype::kFp16, 989e12);
+  set_peak(part, Dtype::kFp8, 1979e12);
+  return part;
+}
+
+TEST(Gemm, OneFullWaveTakesItsTileTimeWorkedOutByHand) {
+  // 256 x 128 tiles: 1536/256 * 2304/128 = 6 * 18 = 108 tiles, one per SM.
+  // Loop: 2*256*128*4096 FLOP / (312e12/108 FLOP/s) * (1 + 12/256 + 12/128) = 92.92 us * 1.140625 = 105.99 us.
+  // Plus 5.4 us of fill and drain and 3 us of launch tail. 128 x 256 tiles give 12 * 9 = 108 too; smaller ones are slower.
+  const KernelModel model(a100(), Clock::kBurst);
+  const double loop = 2.0 * 256 * 128 * 4096 / (312e12 / 108) * (1 + 12.0 / 256 + 12.0 / 128);
+  EXPECT_NEAR(loop, 105.99e-6, 0.01e-6);
+  EXPECT_NEAR(model.gemm_s(Dtype::kBf16, 1536, 2304, 4096), loop + 5.4e-6 + 3e-6, 1e-9);
+}
+
+TEST(Gemm, AWaveStartedForOneTileCostsMoreThanItsShareOfTheWork) {
+  const KernelModel model(a100(), Clock::kBurst);
+  const double full = model.gemm_s(Dtype::kBf16, 1536, 2304, 4096);
+  const double spilled = model.gemm_s(Dtype::kBf16, 1536, 2304 + 128, 4096);  // 6 tiles more in a second wave
+  EXPECT_GT(spilled / full, 1.2);
+}
+
+TEST(Gemm, LargeSustainedProductsRunAtTheSustainedFraction) {
+  const KernelModel model(h100());
+  const double flops = 2.0 * 16384 * 16384 * 16384;
+  const double rate = flops / model.gemm_s(Dtype::kBf16, 16384, 16384, 16384);
+  EXPECT_NEAR(rate / 989e12, model.sustained_fraction(Dtype::kBf16), 0.002);
+  EXPECT_NEAR(model.sustained_fraction(Dtype::kBf16), 0.73, 0.001);  // 700 W over 989 TFLOP/s is the reference density
+}
+
+TEST(Gemm, ABurstIsFasterThanTheSustainedRate) {
+  EXPECT_LT(KernelModel(h100(), Clock::kBurst).gemm_s(Dtype::kBf16, 8192, 8192, 8192),
+            KernelModel(h100()).gemm_s(Dtype::kBf16, 8192, 8192, 8192));
+}
+
+TEST(Gemm, LessBoardPowerSustainsLess) {
+  // 300 W against 400 W on the same peak: 0.93 * (0.75)^0.75 = 0.7495.
+  Accelerator pcie = a100();
+  pcie.power_w = 300;
+  EXPECT_NEAR(KernelModel(pcie).sustained_fraction(Dtype::kBf16), 0.7495, 0.001);
+}
+
+TEST(Gemm, SkinnyProductsAreBoundByMemory) {
+  // m = 1: the weights, 8192 * 8192 * 2 B, cross memory once at 0.88 * 2.0 TB/s: 76.3 us.
+  const KernelModel model(a100());
+  EXPECT_NEAR(model.gemm_s(Dtype::kBf16, 1, 8192, 8192), 8192.0 * 8192 * 2 / 1.76e12 + 3e-6, 1e-6);
+}
+
+TEST(Gemm, TimeGrowsWithEveryDimension) {
+  const KernelModel model(h100());
+  double previous = 0;
+  for (double m = 256; m <= 65536; m *= 2) {
+    const double time = model.gemm_s(Dtype::kBf16, m, 4096, 4096);
+    EXPECT_GE(time, previous) << m;
+    previous = time;
+  }
+  previous = 0;
+  for (double k = 64; k <= 65536; k *= 2) {
+    const double time = model.gemm_s(Dtype::kBf16, 4096, 4096, k);
+    EXPECT_GE(time, previous) << k;
+    previous = time;
+  }
+}
+
+TEST(Gemm, ABatchCostsLessThanItsProductsOneByOne) {
+  const KernelModel model(a100());
+  EXPECT_LT(model.gemm_s(Dtype::kBf16, 512, 512, 64, 96), 96 * model.gemm_s(Dtype::kBf16, 512, 512, 64));
+}
+
+TEST(Gemm, OddExtentsAreSlower) {
+  const KernelModel model(a100());
+  EXPECT_GT(model.gemm_s(Dtype::kBf16, 8192, 50257, 4096), 1.5 * model.gemm_s(Dtype::kBf16, 8192, 50304, 4096));
+}
+
+TEST(Gemm, WorkWithoutExtentCostsTheLaunchTailOnly) {
+  const KernelModel model(a100());
+  EXPECT_DOUBLE_EQ(model.gemm_s(Dtype::kBf16, 0, 128, 128), model.memory_s(0));
+  EXPECT_DOUBLE_EQ(model.gemm_s(Dtype::kBf16, std::nan(""), 128, 128), model.memory_s(0));
+}
+
+TEST(Gemm, ADtypeWithoutAUnitRunsInTheNextWiderOne) {
+  const KernelModel ampere(a100());  // no fp8 units
+  EXPECT_DOUBLE_EQ(ampere.gemm_s(Dtype::kFp8, 4096, 4096, 4096), ampere.gemm_s(Dtype::kBf16, 4096, 4096, 4096));
+  Accelerator volta = a100();
+  volta.architecture = Architecture::kVolta;
+  set_peak(volta, Dtype::kBf16, 0);
+  const KernelModel old(volta);
+  EXPECT_GT(old.gemm_s(Dtype::kBf16, 4096, 4096, 4096), 5 * old.gemm_s(Dtype::kFp16, 4096, 4096, 4096));
+}
+
+TEST(Gemm, Fp8GainsLessThanItsPeak) {
+  const KernelModel model(h100());
+  const double gain =
+      model.gemm_s(Dtype::kBf16, 8192, 8192, 8192) / model.gemm_s(Dtype::kFp8, 8192, 8192, 8192);
+  EXPECT_GT(gain, 1.7);
+  EXPECT_LT(gain, 2.0);
+}
+
+TEST(Memory, StreamsAtTheAchievedFractionAfterTheTail) {
+  // 1 GiB at 0.88 * 2.0 TB/s: 610.1 us, and 3 us.
+  EXPECT_NEAR(KernelModel(a100()).memory_s(1073741824), 613.1e-6, 0.1e-6);
+}
+
+TEST(KernelModel, APartWithoutFiguresGivesFiniteTimes) {
+  const KernelModel model{Accelerator{}};
+  EXPECT_TRUE(std::isfinite(model.gemm_s(Dtype::kBf16, 64, 64, 64)));
+  EXPECT_TRUE(std::isfinite(model.memory_s(1e6)));
+  EXPECT_TRUE(std::isfinite(model.attention_forward_s(AttentionKernel::kFlash2, Dtype::kBf16, {})));
+}
+
+}  // namespace
+}  // namespace chokepoint::compute
