@@ -29,6 +29,7 @@ struct Group {
   int ranks = 1;
   int ranks_per_host = 1;  ///< members inside one host; ranks / ranks_per_host hosts take part
   int local_stride = 1;    ///< distance between members inside a host, in GPUs
+  int host_stride = 1;     ///< distance between member hosts; the hosts between belong to sibling groups
   auto operator<=>(const Group&) const = default;
   int hosts() const { return ranks / ranks_per_host; }
 };
@@ -46,7 +47,8 @@ struct Cost {
   std::string_view algorithm;       ///< "ring", "tree", "nvls", "direct"
   std::string_view protocol;        ///< "ll", "ll128", "simple"
   LimitKind limit = LimitKind::kNone;
-  std::string where;                ///< the limiting link in words: "PCIe 4.0 x16 of GPU3", "4 x 200 Gb/s NICs of a host"
+  /// The limiting link in words: "PCIe 4.0 x16 of GPU3", "4 x 200 Gb/s NICs of each host". Lives as long as the Network.
+  std::string_view where;
 };
 
 /// Multipliers that a what-if or the choke-point search applies to classes of links (1 = as it is).
@@ -58,10 +60,15 @@ struct Scale {
   double latency = 1;
 };
 
-/// Bandwidths of one group shape on one cluster, worked out once from the graph and cached.
+/// Bandwidths of one group shape on one cluster, worked out once from the graph and cached: the first cost() of a group
+/// walks the host graph (up to 5,040 ring orders), later ones are a map lookup and some ten formulas. Because of the
+/// cache a Network must not be used from several threads at once; copies are independent.
 class Network {
  public:
   Network(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Scale& scale = {});
+  ~Network();
+  Network(const Network& other);
+  Network& operator=(const Network& other);
 
   /// `bytes`: nccl-tests' size, i.e. the full payload (all_gather: the gathered buffer; reduce_scatter: the buffer
   /// before; all_to_all: the send buffer of one rank; send_recv: the message).
@@ -73,12 +80,8 @@ class Network {
   double host_egress_bytes_per_s() const;
 
  private:
-  struct Path;                                  ///< bandwidth part of a group
-  const Path& path(const Group& group) const;
-  topology::Cluster cluster_;
-  hardware::Accelerator accelerator_;
-  Scale scale_;
-  mutable std::map<Group, std::shared_ptr<const Path>> paths_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 std::vector<Parameter> parameters();

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/base/units.hpp>
+#include <chokepoint/collective/collective.hpp>
+#include <gtest/gtest.h>
+
+#include "constants.hpp"
+
+namespace chokepoint::collective {
+namespace {
+
+using topology::Bandwidth;
+using topology::DeviceKind;
+using topology::LinkKind;
+
+Bandwidth rate(double gigabytes_per_s) {
+  Bandwidth bandwidth;
+  bandwidth.specified_bytes_per_s = gbyte(gigabytes_per_s);
+  return bandwidth;
+}
+
+topology::Device named(DeviceKind kind, const std::string& name) {
+  topology::Device device;
+  device.kind = kind;
+  device.name = name;
+  return device;
+}
+
+/// GPUs on root ports of two sockets: PCIe 4.0 x16, 16 GB/s between the sockets, 200 GB/s of memory each.
+topology::Host pcie_host(int gpus, int sockets = 2) {
+  topology::Host host;
+  std::vector<int> cpus;
+  for (int s = 0; s < sockets; ++s) {
+    cpus.push_back(host.add_device(named(DeviceKind::kCpu, "NUMA" + std::to_string(s))));
+    if (s > 0) host.add_duplex(cpus[0], cpus.back(), LinkKind::kSocket, 1, rate(16));
+  }
+  for (int i = 0; i < gpus; ++i) {
+    const int gpu = host.add_device(named(DeviceKind::kGpu, "GPU" + std::to_string(i)));
+    const int bridge = host.add_device(named(DeviceKind::kHostBridge, "root" + std::to_string(i)));
+    host.add_duplex(gpu, bridge, LinkKind::kPcie, 16, rate(31.5));
+    host.add_duplex(bridge, cpus[static_cast<std::size_t>(i * sockets / gpus)], LinkKind::kMemory, 1, rate(200));
+  }
+  return host;
+}
+
+/// Adds NVLinks of `gigabytes_per_s` to a switch.
+topology::Host switched_host(int gpus, double gigabytes_per_s) {
+  topology::Host host = pcie_host(gpus);
+  const int nvswitch = host.add_device(named(DeviceKind::kNvSwitch, "NVSwitch"));
+  for (const int gpu : host.gpus()) host.add_duplex(gpu, nvswitch, LinkKind::kNvLink, 12, rate(gigabytes_per_s));
+  return host;
+}
+
+void add_nics(topology::Host& host, int count, double gigabits_per_s) {
+  const std::vector<int> bridges = host.of_kind(DeviceKind::kHostBridge);
+  for (int i = 0; i < count; ++i) {
+    topology::Device nic = named(DeviceKind::kNic, "NIC" + std::to_string(i));
+    nic.line_bytes_per_s = gbit(gigabits_per_s);
+    const int index = host.add_device(nic);
+    host.add_duplex(index, bridges[static_cast<std::size_t>(i) * bridges.size() / static_cast<std::size_t>(count)], LinkKind::kPcie, 16, rate(31.5));
+  }
+}
+
+topology::Cluster cluster_of(topology::Host host, int count) {
+  topology::Cluster cluster;
+  cluster.hosts.push_back({std::move(host), count});
+  if (count > 1) cluster.fabric.kind = topology::FabricKind::kSingleSwitch;
+  return cluster;
+}
+
+hardware::Accelerator ampere() {
+  hardware::Accelerator accelerator;
+  accelerator.architecture = hardware::Architecture::kAmpere;
+  return accelerator;
+}
+
+constexpr double kGiBytes = kGiB;
+
+TEST(Collective, BusFactorsAreThoseOfNcclTests) {
+  EXPECT_DOUBLE_EQ(bus_factor(Op::kAllReduce, 8), 1.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Op::kAllGather, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Op::kSendRecv, 2), 1.0);
+}
+
+TEST(Collective, ParsesEveryNameAndTheUsualSpellings) {
+  for (const Op op : {Op::kAllReduce, Op::kAllGather, Op::kReduceScatter, Op::kBroadcast, Op::kReduce, Op::kAllToAll, Op::kSendRecv}) {
+    ASSERT_TRUE(parse_op(name(op)));
+    EXPECT_EQ(*parse_op(name(op)), op);
+  }
+  EXPECT_EQ(parse_op("sendrecv").value(), Op::kSendRecv);
+  EXPECT_EQ(parse_op("AllReduce").value(), Op::kAllReduce);
+  const auto bad = parse_op("all_reduced");
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().notes.front(), "did you mean 'all_reduce'?");
+}
+
+TEST(Collective, OneRankCostsNothing) {
+  const Network network(cluster_of(switched_host(8, 300), 1), ampere());
+  EXPECT_EQ(network.cost(Op::kAllReduce, 1e9, {.ranks = 1}).time_s, 0);
+}
+
+TEST(Collective, RingOnASwitchIsBoundByTheLinksOfOneGpu) {
+  const Network network(cluster_of(switched_host(8, 300), 1), ampere());
+  const Cost cost = network.cost(Op::kAllReduce, 16 * kGiBytes, {.ranks = 8, .ranks_per_host = 8});
+  EXPECT_NEAR(cost.peak_bus_bytes_per_s, 300e9 * kConstants.nvlink, 1e6);
+  EXPECT_EQ(cost.algorithm, "ring");
+  EXPECT_EQ(cost.limit, LimitKind::kNvLink);
+  // Floor: 2 x 7/8 of the buffer over one GPU's 300 GB/s.
+  EXPECT_NEAR(cost.floor_s, 1.75 * 16 * kGiBytes / 300e9, 1e-6);
+  EXPECT_GT(cost.time_s, cost.floor_s);
+}
+
+TEST(Collective, ZeroBytesCostLatencyOnly) {
+  const Network network(cluster_of(switched_host(8, 300), 1), ampere());
+  const Cost cost = network.cost(Op::kAllGather, 0, {.ranks = 8, .ranks_per_host = 8});
+  EXPECT_GT(cost.time_s, 0);
+  EXPECT_EQ(cost.time_s, cost.latency_s);
+  EXPECT_EQ(cost.limit, LimitKind::kLatency);
+}
+
+TEST(Collective, TimeNeverFallsWithSize) {
+  const Network network(cluster_of(switched_host(8, 300), 1), ampere());
+  for (const Op op : {Op::kAllReduce, Op::kAllGather, Op::kReduceScatter, Op::kBroadcast, Op::kReduce, Op::kAllToAll}) {
+    double last = 0;
+    for (double bytes = 1; bytes < 1e11; bytes *= 1.7) {
+      const double time = network.cost(op, bytes, {.ranks = 8, .ranks_per_host = 8}).time_s;
+      EXPECT_GE(time, last) << name(op) << " at " << bytes;
+      last = time;
+    }
+  }
+}
+
+TEST(Collective, RingOverSocketsIsBoundByTheLinkBetweenThem) {
+  // Any ring over both sockets crosses once each way; in order 0..7 it crosses exactly once: 16 GB/s.
+  const Network network(cluster_of(pcie_host(8), 1), ampere());
+  const Cost cost = network.cost(Op::kAllReduce, 4 * kGiBytes, {.ranks = 8, .ranks_per_host = 8});
+  EXPECT_NEAR(cost.peak_bus_bytes_per_s, 16e9, 1e6);
+  EXPECT_EQ(cost.limit, LimitKind::kSocket);
+  EXPECT_EQ(cost.where, "link between NUMA0 and NUMA1");
+}
+
+TEST(Collective, RingOrderIsSearchedNotTakenFromTheRankOrder) {
+  // Members 0,4,1,5 in this order would cross the sockets twice each way; the best ring crosses once.
+  topology::Host host = pcie_host(8);
+  const Network network(cluster_of(std::move(host), 1), ampere());
+  const Cost near = network.cost(Op::kAllReduce, 4 * kGiBytes, {.ranks = 4, .ranks_per_host = 4});
+  const Cost strided = network.cost(Op::kAllReduce, 4 * kGiBytes, {.ranks = 4, .ranks_per_host = 4, .local_stride = 2});
+  EXPECT_NEAR(near.peak_bus_bytes_per_s, 31.5e9 * kConstants.pcie, 1e6);
+  // Two sibling groups cross the sockets at the same time: half of 16 GB/s each.
+  EXPECT_NEAR(strided.peak_bus_bytes_per_s, 8e9, 1e6);
+  EXPECT_EQ(strided.where, "link between NUMA0 and NUMA1, shared by 2 flows");
+}
+
+TEST(Collective, CardsWithoutPeerToPeerCopyThroughHostMemory) {
+  topology::Host host = pcie_host(2, 1);
+  const Network peer(cluster_of(host, 1), ampere());
+  host.peer_to_peer = false;
+  const Network bounced(cluster_of(host, 1), ampere());
+  const Group pair{.ranks = 2, .ranks_per_host = 2};
+  EXPECT_NEAR(peer.cost(Op::kAllGather, kGiBytes, pair).peak_bus_bytes_per_s, 31.5e9 * kConstants.pcie, 1e6);
+  EXPECT_NEAR(bounced.cost(Op::kAllGather, kGiBytes, pair).peak_bus_bytes_per_s, 31.5e9 * kConstants.bounce, 1e6);
+}
+
+TEST(Collective, SlowHostMemoryBoundsCopiesOfAllCards) {
+  // Two flows, each written to and read from 30 GB/s of memory: 30 x share / 2 / 2.
+  topology::Host host = pcie_host(2, 1);
+  host.peer_to_peer = false;
+  for (topology::Link& link : host.links) {
+    if (link.kind == LinkKind::kMemory) link.bandwidth = rate(30);
+  }
+  const Network network(cluster_of(host, 1), ampere());
+  const Cost cost = network.cost(Op::kAllGather, kGiBytes, {.ranks = 2, .ranks_per_host = 2});
+  EXPECT_NEAR(cost.peak_bus_bytes_per_s, 30e9 * kConstants.dram / 4, 1e6);
+  EXPECT_EQ(cost.limit, LimitKind::kHostMemory);
+}
+
+TEST(Collective, PairInAFullMeshGetsOneLinkAndTheWholeMeshAll) {
+  topology::Host host = pcie_host(8);
+  const std::vector<int> gpus = host.gpus();
+  for (std::size_t a = 0; a < 8; ++a) {
+    for (std::size_t b = a + 1; b < 8; ++b) host.add_duplex(gpus[a], gpus[b], LinkKind::kXgmi, 1, rate(64));
+  }
+  const Network network(cluster_of(host, 1), ampere());
+  const double pair = network.cost(Op::kAllReduce, kGiBytes, {.ranks = 2, .ranks_per_host = 2}).peak_bus_bytes_per_s;
+  const double whole = network.cost(Op::kAllReduce, kGiBytes, {.ranks = 8, .ranks_per_host = 8}).peak_bus_bytes_per_s;
+  EXPECT_NEAR(pair, 64e9 * kConstants.xgmi, 1e6);
+  EXPECT_NEAR(whole, 7 * pair, 1e6);
+}
+
+TEST(Collective, BridgesInPairsHelpAPairButNotARingOfFour) {
+  topology::Host host = pcie_host(4);
+  const std::vector<int> gpus = host.gpus();
+  host.add_duplex(gpus[0], gpus[1], LinkKind::kNvLink, 4, rate(112));
+  host.add_duplex(gpus[2], gpus[3], LinkKind::kNvLink, 4, rate(112));
+  const Network network(cluster_of(host, 1), ampere());
+  EXPECT_NEAR(network.cost(Op::kAllReduce, kGiBytes, {.ranks = 2, .ranks_per_host = 2}).peak_bus_bytes_per_s, 112e9 * kConstants.nvlink, 1e6);
+  EXPECT_NEAR(network.cost(Op::kAllReduce, kGiBytes, {.ranks = 4, .ranks_per_host = 4}).peak_bus_bytes_per_s, 16e9, 1e6);
+}
+
+TEST(Collective, RingOverHostsIsBoundByTheirNics) {
+  topology::Host host = switched_host(8, 300);
+  add_nics(host, 8, 100);
+  const Network network(cluster_of(host, 4), ampere());
+  const Cost cost = network.cost(Op::kAllGather, 16 * kGiBytes, {.ranks = 32, .ranks_per_host = 8});
+  EXPECT_NEAR(cost.peak_bus_bytes_per_s, 100e9 * kConstants.infiniband, 1e6);
+  EXPECT_NEAR(network.host_egress_bytes_per_s(), 100e9 * kConstants.infiniband, 1e6);
+  EXPECT_EQ(cost.where, "8 x 100 Gb/s NICs of each host");
+}
+
+TEST(Collective, SiblingGroupsShareTheNicsOfTheirHost) {
+  topology::Host host = switched_host(8, 300);
+  add_nics(host, 1, 100);
+  const Network network(cluster_of(host, 4), ampere());
+  const double whole = network.cost(Op::kAllGather, 16 * kGiBytes, {.ranks = 32, .ranks_per_host = 8}).peak_bus_bytes_per_s;
+  const Cost strided = network.cost(Op::kAllGather, 16 * kGiBytes, {.ranks = 4, .ranks_per_host = 1});
+  EXPECT_NEAR(strided.peak_bus_bytes_per_s, whole / 8, 1e6);
+  EXPECT_EQ(strided.where, "1 x 100 Gb/s NIC of each host, shared by 8 groups");
+}
+
+TEST(Collective, TwoHostsReduceOverATreeBecauseItSendsTheBufferOnce) {
+  // Ring: 2 x 15/16 of the buffer leaves a host; tree: the buffer. Bus bandwidth is 1.875 times the NICs'.
+  topology::Host host = switched_host(8, 300);
+  add_nics(host, 4, 100);
+  const Network network(cluster_of(host, 2), ampere());
+  const Cost cost = network.cost(Op::kAllReduce, 64 * kGiBytes, {.ranks = 16, .ranks_per_host = 8});
+  EXPECT_EQ(cost.algorithm, "tree");
+  EXPECT_NEAR(cost.peak_bus_bytes_per_s, 1.875 * 50e9 * kConstants.infiniband, 1e7);
+}
+
+TEST(Collective, OversubscribedLeavesSlowStridedGroupsOnly) {
+  topology::Host host = switched_host(8, 300);
+  add_nics(host, 8, 100);
+  topology::Cluster cluster = cluster_of(host, 32);
+  cluster.fabric.kind = topology::FabricKind::kFatTree;
+  cluster.fabric.hosts_per_leaf = 8;
+  cluster.fabric.oversubscription = 3;
+  const Network network(cluster, ampere());
+  const double ring = network.cost(Op::kAllGather, 16 * kGiBytes, {.ranks = 256, .ranks_per_host = 8}).peak_bus_bytes_per_s;
+  const Cost strided = network.cost(Op::kAllGather, 16 * kGiBytes, {.ranks = 32, .ranks_per_host = 8, .host_stride = 8});
+  EXPECT_NEAR(ring, 100e9 * kConstants.infiniband, 1e6);
+  EXPECT_NEAR(strided.peak_bus_bytes_per_s, 100e9 * kConstants.infiniband / 3, 1e6);
+  EXPECT_EQ(strided.limit, LimitKind::kFabric);
+}
+
+TEST(Collective, MeasuredBandwidthReplacesTheWire) {
+  topology::Cluster cluster = cluster_of(switched_host(8, 300), 1);
+  cluster.measured.host_all_reduce = 45e9;
+  const Network network(cluster, ampere());
+  const Cost cost = network.cost(Op::kAllReduce, 64 * kGiBytes, {.ranks = 8, .ranks_per_host = 8});
+  EXPECT_NEAR(cost.bus_bytes_per_s, 45e9, 0.01e9);
+  EXPECT_EQ(cost.limit, LimitKind::kMeasured);
+}
+
+TEST(Collective, ScaledLinksScaleTheTransfer) {
+  const topology::Cluster cluster = cluster_of(switched_host(8, 300), 1);
+  const Group group{.ranks = 8, .ranks_per_host = 8};
+  const Network plain(cluster, ampere());
+  const Network doubled(cluster, ampere(), Scale{.nvlink = 2});
+  EXPECT_NEAR(doubled.cost(Op::kAllReduce, 1e9, group).peak_bus_bytes_per_s, 2 * plain.cost(Op::kAllReduce, 1e9, group).peak_bus_bytes_per_s, 1e6);
+}
+
+TEST(Collective, CopiesOfANetworkAreIndependent) {
+  const Network first(cluster_of(switched_host(8, 300), 1), ampere());
+  const Group group{.ranks = 8, .ranks_per_host = 8};
+  const double time = first.cost(Op::kAllReduce, 1e8, group).time_s;
+  Network second(first);
+  EXPECT_EQ(second.cost(Op::kAllReduce, 1e8, group).time_s, time);
+}
+
+TEST(Collective, SendAcrossHostsSharesTheNicsOfAllRanks) {
+  topology::Host host = switched_host(8, 300);
+  add_nics(host, 8, 100);
+  const Network network(cluster_of(host, 2), ampere());
+  const Cost inside = network.send(1e9, 4);
+  const Cost across = network.send(1e9, 8);
+  EXPECT_LT(inside.time_s, across.time_s);
+  EXPECT_NEAR(across.peak_bus_bytes_per_s, 12.5e9 * kConstants.infiniband, 1e6);
+}
+
+}  // namespace
+}  // namespace chokepoint::collective

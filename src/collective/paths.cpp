@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problem: how fast can the rings of a group run on this host when its sibling groups run theirs?
+// Inside an NVSwitch each GPU's own links bound the ring. On direct links NCCL packs several rings; how many fit is
+// bounded by the smallest cut between members (Edmonds: that many spanning trees exist), and we take that bound. Anything
+// else is a ring over PCIe: its order is searched, every hop is routed, and each directed link divides its rate by the
+// number of hops of all sibling groups that use it. A ring is one coupled flow, so the slowest link sets the pace.
+// Cost: (members - 1)! orders up to 8 members, two orders above; 2^members cuts up to 16 members.
+#include "paths.hpp"
+
+#include <algorithm>
+#include <chokepoint/base/units.hpp>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "constants.hpp"
+
+namespace chokepoint::collective {
+namespace {
+
+using topology::Device;
+using topology::DeviceKind;
+using topology::Host;
+using topology::Link;
+using topology::LinkKind;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int kMaxSearchedRing = 8;
+constexpr std::size_t kMaxCutMembers = 16;
+
+const Device& device(const Host& host, int index) { return host.devices[static_cast<std::size_t>(index)]; }
+const Link& link_of(const Host& host, int index) { return host.links[static_cast<std::size_t>(index)]; }
+
+bool is_direct(const Link& link) { return link.kind == LinkKind::kNvLink || link.kind == LinkKind::kXgmi; }
+
+double scale_of(const Scale& scale, LinkKind kind) {
+  return kind == LinkKind::kNvLink || kind == LinkKind::kXgmi ? scale.nvlink : scale.pcie;
+}
+
+/// "PCIe 4.0 x16 of GPU3": generation from the rate of a lane (0.98, 1.97, 3.94, 7.6 GB/s for 3.0 to 6.0).
+std::string words_for(const Host& host, const Link& link) {
+  const auto end = [&] {
+    const DeviceKind from = device(host, link.from).kind;
+    const bool from_leaf = from == DeviceKind::kGpu || from == DeviceKind::kNic;
+    return device(host, from_leaf ? link.from : link.to).name;
+  };
+  switch (link.kind) {
+    case LinkKind::kNvLink: return std::to_string(link.width) + " NVLinks of " + end();
+    case LinkKind::kXgmi: return std::to_string(link.width) + " Infinity Fabric links of " + end();
+    case LinkKind::kMemory: return "memory of " + device(host, link.to).name;
+    case LinkKind::kSocket: return "link between " + device(host, link.from).name + " and " + device(host, link.to).name;
+    case LinkKind::kPcie: break;
+  }
+  const double lane = link.bandwidth.effective() / std::max(1, link.width);
+  const int generation = lane < 0.75e9 ? 2 : lane < 1.5e9 ? 3 : lane < 3e9 ? 4 : lane < 5.5e9 ? 5 : 6;
+  return "PCIe " + std::to_string(generation) + ".0 x" + std::to_string(link.width) + " of " + end();
+}
+
+LimitKind kind_of(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::kNvLink:
+    case LinkKind::kXgmi: return LimitKind::kNvLink;
+    case LinkKind::kPcie: return LimitKind::kPcie;
+    case LinkKind::kMemory: return LimitKind::kHostMemory;
+    case LinkKind::kSocket: return LimitKind::kSocket;
+  }
+  return LimitKind::kNone;
+}
+
+/// GPUs of every group of the host that runs at the same time, the asked one first.
+std::vector<std::vector<int>> sibling_groups(const std::vector<int>& gpus, int members, int stride) {
+  std::vector<std::vector<int>> groups;
+  const int total = static_cast<int>(gpus.size());
+  const int block = members * stride;
+  for (int start = 0; start + block <= total; start += block) {
+    for (int offset = 0; offset < stride; ++offset) {
+      std::vector<int> group;
+      for (int j = 0; j < members; ++j) group.push_back(gpus[static_cast<std::size_t>(start + offset + j * stride)]);
+      groups.push_back(std::move(group));
+    }
+  }
+  if (groups.empty() && members <= total) groups.emplace_back(gpus.begin(), gpus.begin() + members);
+  return groups;
+}
+
+/// Hops counted on directed links, and on the memory of sockets by copies that stop there.
+class Loads {
+ public:
+  Loads(const Host& host, const Scale& scale) : host_(host), scale_(scale), hops_(host.links.size(), 0.0), bounced_(host.links.size(), false), copies_(host.devices.size(), 0.0) {}
+
+  void clear() {
+    std::fill(hops_.begin(), hops_.end(), 0.0);
+    std::fill(copies_.begin(), copies_.end(), 0.0);
+  }
+
+  void add(const topology::Route& route, bool through_memory, double weight = 1) {
+    bool stopped = false;
+    for (const int index : route.links) {
+      hops_[static_cast<std::size_t>(index)] += weight;
+      bounced_[static_cast<std::size_t>(index)] = through_memory;
+      const int to = link_of(host_, index).to;
+      if (through_memory && !stopped && device(host_, to).kind == DeviceKind::kCpu) {
+        copies_[static_cast<std::size_t>(to)] += weight;
+        stopped = true;
+      }
+    }
+  }
+
+  /// Rate at which every counted flow can run.
+  double rate() const {
+    double rate = kInfinity;
+    for (std::size_t i = 0; i < hops_.size(); ++i) {
+      if (hops_[i] > 0) rate = std::min(rate, capacity(i) / hops_[i]);
+    }
+    for (std::size_t i = 0; i < copies_.size(); ++i) {
+      if (copies_[i] > 0) rate = std::min(rate, memory(i) / copies_[i]);
+    }
+    return rate;
+  }
+
+  Limit limit() const {
+    Limit limit;
+    limit.bytes_per_s = kInfinity;
+    limit.wire_bytes_per_s = kInfinity;
+    for (std::size_t i = 0; i < hops_.size(); ++i) {
+      if (hops_[i] <= 0) continue;
+      const Link& link = host_.links[i];
+      limit.wire_bytes_per_s = std::min(limit.wire_bytes_per_s, link.bandwidth.effective() * scale_of(scale_, link.kind) / hops_[i]);
+      if (capacity(i) / hops_[i] >= limit.bytes_per_s) continue;
+      limit.bytes_per_s = capacity(i) / hops_[i];
+      limit.kind = kind_of(link.kind);
+      limit.where = words_for(host_, link);
+      if (hops_[i] > 1) limit.where += ", shared by " + std::to_string(static_cast<int>(std::lround(hops_[i]))) + " flows";
+    }
+    for (std::size_t i = 0; i < copies_.size(); ++i) {
+      if (copies_[i] <= 0 || memory(i) / copies_[i] >= limit.bytes_per_s) continue;
+      limit.bytes_per_s = memory(i) / copies_[i];
+      limit.kind = LimitKind::kHostMemory;
+      limit.where = "memory of " + host_.devices[i].name;
+    }
+    if (limit.bytes_per_s == kInfinity) return Limit{};
+    return limit;
+  }
+
+ private:
+  double capacity(std::size_t index) const {
+    const Link& link = host_.links[index];
+    double share = 1;
+    switch (link.kind) {
+      case LinkKind::kNvLink: share = kConstants.nvlink; break;
+      case LinkKind::kXgmi: share = kConstants.xgmi; break;
+      case LinkKind::kPcie: share = bounced_[index] ? kConstants.bounce : kConstants.pcie; break;
+      case LinkKind::kMemory:
+      case LinkKind::kSocket: break;
+    }
+    if (link.bandwidth.measured_bytes_per_s) share = 1;
+    return link.bandwidth.effective() * share * scale_of(scale_, link.kind);
+  }
+
+  /// Copies per second that a socket's memory takes: each is written once and read once.
+  double memory(std::size_t cpu) const {
+    double best = 0;
+    for (const Link& link : host_.links) {
+      if (link.kind == LinkKind::kMemory && link.to == static_cast<int>(cpu)) best = std::max(best, link.bandwidth.effective());
+    }
+    return best > 0 ? best * kConstants.dram * scale_.pcie / 2 : kInfinity;
+  }
+
+  const Host& host_;
+  Scale scale_;
+  std::vector<double> hops_;
+  std::vector<bool> bounced_;
+  std::vector<double> copies_;
+};
+
+/// Routes between all GPUs of a host.
+class Routes {
+ public:
+  explicit Routes(const Host& host) : host_(host) {}
+  const topology::Route& between(int a, int b) {
+    const auto [at, fresh] = cache_.try_emplace({a, b});
+    if (fresh) at->second = topology::route(host_, a, b);
+    return at->second;
+  }
+  bool bounces(int a, int b) {
+    const topology::Route& way = between(a, b);
+    if (host_.peer_to_peer || way.links.empty()) return false;
+    return !is_direct(link_of(host_, way.links.front()));
+  }
+
+ private:
+  const Host& host_;
+  std::map<std::pair<int, int>, topology::Route> cache_;
+};
+
+/// Capacity of the direct links out of the members of `mask` into the other members, in bytes per second.
+double cut_of(const std::vector<std::vector<double>>& direct, std::size_t mask) {
+  double cut = 0;
+  for (std::size_t a = 0; a < direct.size(); ++a) {
+    for (std::size_t b = 0; b < direct.size(); ++b) {
+      if (((mask >> a) & 1U) != 0 && ((mask >> b) & 1U) == 0) cut += direct[a][b];
+    }
+  }
+  return cut;
+}
+
+/// Rings that direct links between the members carry together; 0 when they do not connect all members.
+Limit direct_rings(const Host& host, const Scale& scale, const std::vector<int>& group) {
+  const std::size_t n = group.size();
+  if (n > kMaxCutMembers) return {};
+  std::vector<std::vector<double>> direct(n, std::vector<double>(n, 0.0));
+  const Link* example = nullptr;
+  for (const Link& link : host.links) {
+    if (!is_direct(link)) continue;
+    const auto from = std::find(group.begin(), group.end(), link.from);
+    const auto to = std::find(group.begin(), group.end(), link.to);
+    if (from == group.end() || to == group.end()) continue;
+    direct[static_cast<std::size_t>(from - group.begin())][static_cast<std::size_t>(to - group.begin())] += link.bandwidth.effective();
+    if (example == nullptr) example = &link;
+  }
+  if (example == nullptr) return {};
+  double rings = kInfinity;
+  for (std::size_t mask = 1; mask + 1 < (std::size_t{1} << n); ++mask) rings = std::min(rings, cut_of(direct, mask));
+  if (n > 2) {
+    // A ring enters and leaves a GPU over different neighbours, so the widest pair cannot fill both.
+    for (std::size_t a = 0; a < n; ++a) {
+      const double sum = std::accumulate(direct[a].begin(), direct[a].end(), 0.0);
+      const double widest = *std::max_element(direct[a].begin(), direct[a].end());
+      rings = std::min(rings, 2 * (sum - widest));
+    }
+  }
+  if (rings <= 0) return {};
+  Limit limit;
+  limit.kind = LimitKind::kNvLink;
+  limit.wire_bytes_per_s = rings * scale.nvlink;
+  limit.bytes_per_s = limit.wire_bytes_per_s * (example->kind == LinkKind::kXgmi ? kConstants.xgmi : kConstants.nvlink);
+  limit.where = std::string(example->kind == LinkKind::kXgmi ? "Infinity Fabric" : "NVLink") + " between the " + std::to_string(n) + " GPUs of a group";
+  return limit;
+}
+
+bool through_nvswitch(const Host& host, const std::vector<int>& group) {
+  return std::all_of(group.begin(), group.end(), [&](int gpu) {
+    return std::any_of(host.links.begin(), host.links.end(), [&](const Link& link) {
+      return link.from == gpu && is_direct(link) && device(host, link.to).kind == DeviceKind::kNvSwitch;
+    });
+  });
+}
+
+void add_ring(Loads& loads, Routes& routes, const std::vector<int>& group, const std::vector<std::size_t>& order) {
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const int from = group[order[i]];
+    const int to = group[order[(i + 1) % order.size()]];
+    loads.add(routes.between(from, to), routes.bounces(from, to));
+  }
+}
+
+/// Best order of a ring that all sibling groups take at once.
+Limit routed_ring(const Host& host, const Scale& scale, const std::vector<std::vector<int>>& groups) {
+  Routes routes(host);
+  Loads loads(host, scale);
+  std::vector<std::size_t> order(groups.front().size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::size_t> best = order;
+  double best_rate = -1;
+  do {
+    loads.clear();
+    for (const std::vector<int>& group : groups) add_ring(loads, routes, group, order);
+    const double rate = loads.rate();
+    if (rate > best_rate * (1 + 1e-9)) {
+      best_rate = rate;
+      best = order;
+    }
+  } while (order.size() <= kMaxSearchedRing && std::next_permutation(order.begin() + 1, order.end()));
+  loads.clear();
+  for (const std::vector<int>& group : groups) add_ring(loads, routes, group, best);
+  return loads.limit();
+}
+
+/// What one GPU sends when every member talks to every other at once.
+Limit routed_all_to_all(const Host& host, const Scale& scale, const std::vector<std::vector<int>>& groups) {
+  Routes routes(host);
+  Loads loads(host, scale);
+  const double share = 1.0 / (static_cast<double>(groups.front().size()) - 1);
+  for (const std::vector<int>& group : groups) {
+    for (const int from : group) {
+      for (const int to : group) {
+        if (from != to) loads.add(routes.between(from, to), routes.bounces(from, to), share);
+      }
+    }
+  }
+  return loads.limit();
+}
+
+double transport_share(topology::Transport transport, double line_bytes_per_s) {
+  using topology::Transport;
+  switch (transport) {
+    case Transport::kInfiniBand: return kConstants.infiniband;
+    case Transport::kRoce: return kConstants.roce;
+    case Transport::kEfa: return kConstants.efa;
+    case Transport::kSlingshot: return kConstants.slingshot;
+    case Transport::kOmniPath: return kConstants.omni_path;
+    case Transport::kTcp: break;
+  }
+  // One process drives a NIC through the kernel: a few GB/s whatever the wire could do.
+  return std::min(kConstants.tcp, kConstants.tcp_cap_bytes_per_s / std::max(1.0, line_bytes_per_s));
+}
+
+double transport_hop(topology::Transport transport) {
+  using topology::Transport;
+  if (transport == Transport::kEfa || transport == Transport::kSlingshot) return kConstants.efa_hop;
+  return transport == Transport::kTcp || transport == Transport::kOmniPath ? kConstants.tcp_hop : 1.0;
+}
+
+/// GPU with the shortest way to the NIC; ways of equal length go to the GPU that serves fewer NICs so far.
+int nearest_gpu(const Host& host, int nic, const std::map<int, int>& served) {
+  int best = -1;
+  std::size_t best_length = std::numeric_limits<std::size_t>::max();
+  for (const int gpu : host.gpus()) {
+    const topology::Route way = topology::route(host, gpu, nic);
+    if (way.links.empty()) continue;
+    const auto count = [&](int g) { const auto at = served.find(g); return at == served.end() ? 0 : at->second; };
+    if (way.links.size() < best_length || (way.links.size() == best_length && count(gpu) < count(best))) {
+      best = gpu;
+      best_length = way.links.size();
+    }
+  }
+  return best;
+}
+
+std::string gigabits(double bytes_per_s) { return std::to_string(std::lround(bytes_per_s * 8 / 1e9)) + " Gb/s"; }
+
+}  // namespace
+
+Limit host_egress(const topology::Cluster& cluster, const Scale& scale) {
+  const Host& host = cluster.hosts.front().host;
+  Limit egress;
+  egress.kind = LimitKind::kNic;
+  if (cluster.host_count() < 2 || cluster.fabric.kind == topology::FabricKind::kNone) return {};
+  const std::vector<int> nics = topology::compute_nics(host);
+  if (cluster.fabric.node_measured_bytes_per_s) {
+    egress.bytes_per_s = *cluster.fabric.node_measured_bytes_per_s * scale.nic;
+    egress.wire_bytes_per_s = egress.bytes_per_s;
+    egress.kind = LimitKind::kMeasured;
+    egress.where = "measured bandwidth of each host into the fabric";
+    return egress;
+  }
+  if (nics.empty()) return {};
+  Loads loads(host, scale);
+  std::map<int, int> served;
+  double line = kInfinity;
+  for (const int nic : nics) {
+    const double rate = device(host, nic).line_bytes_per_s;
+    if (rate > 0) line = std::min(line, rate);
+    const int gpu = nearest_gpu(host, nic, served);
+    if (gpu < 0) continue;
+    ++served[gpu];
+    loads.add(topology::route(host, gpu, nic), !host.gpudirect_rdma);
+  }
+  if (line == kInfinity) line = gbit(100);
+  const double count = static_cast<double>(nics.size());
+  const double share = transport_share(cluster.fabric.transport, line);
+  egress.bytes_per_s = count * line * share * scale.nic;
+  egress.wire_bytes_per_s = count * line * scale.nic;
+  egress.where = std::to_string(nics.size()) + " x " + gigabits(line) + (nics.size() == 1 ? " NIC of each host" : " NICs of each host");
+  const Limit inside = loads.limit();
+  if (inside.bytes_per_s > 0 && inside.bytes_per_s * count < egress.bytes_per_s) {
+    egress.bytes_per_s = inside.bytes_per_s * count;
+    egress.kind = inside.kind;
+    egress.where = inside.where + " on the way to the NICs";
+  }
+  if (inside.wire_bytes_per_s > 0) egress.wire_bytes_per_s = std::min(egress.wire_bytes_per_s, inside.wire_bytes_per_s * count);
+  return egress;
+}
+
+namespace {
+
+/// Leaf up-links: of the hosts under a leaf, those whose ring neighbour sits under another one send through them.
+void apply_fabric(Path& path, const topology::Fabric& fabric, const Scale& scale, int hosts, int host_stride) {
+  path.network_direct_bytes_per_s = path.network.bytes_per_s * kConstants.network_direct;
+  const int leaf = fabric.hosts_per_leaf;
+  if (leaf <= 0 || fabric.oversubscription <= 1 || hosts * host_stride <= leaf) return;
+  const double over = fabric.oversubscription / scale.fabric;
+  const double crossing = static_cast<double>(std::min(host_stride, leaf)) / leaf;
+  const double ring = std::min(1.0, 1 / (over * crossing));
+  const double outside = static_cast<double>(std::max(0, hosts - std::max(1, leaf / host_stride))) / std::max(1, hosts - 1);
+  path.network_direct_bytes_per_s *= std::min(1.0, 1 / std::max(1e-9, over * outside));
+  if (ring >= 1) return;
+  path.network.bytes_per_s *= ring;
+  path.network.wire_bytes_per_s *= ring;
+  path.network.kind = LimitKind::kFabric;
+  path.network.where = "leaf up-links, " + std::to_string(std::lround(fabric.oversubscription * 10) / 10) + ":1 oversubscribed";
+}
+
+/// Share of the link rate that NVLink SHARP turns into algorithm bandwidth; 0 where the switch cannot reduce.
+double nvls_share(const hardware::Accelerator& accelerator) {
+  using hardware::Architecture;
+  if (accelerator.architecture == Architecture::kHopper) return kConstants.nvls_hopper;
+  return accelerator.architecture == Architecture::kBlackwell ? kConstants.nvls_blackwell : 0.0;
+}
+
+void set_inside(Path& path, const Host& host, const hardware::Accelerator& accelerator, const Scale& scale, const Group& group) {
+  const auto groups = sibling_groups(host.gpus(), group.ranks_per_host, group.local_stride);
+  if (groups.empty() || path.per_island < 2) return;
+  const bool switched = through_nvswitch(host, groups.front());
+  if (group.ranks_per_host < 2) {
+    // One rank per host inside a rack-scale NVLink domain: its own links into the switch bound it.
+    const int gpu = groups.front().front();
+    for (const Link& link : host.links) {
+      if (link.from != gpu || !is_direct(link)) continue;
+      path.ring = Limit{link.bandwidth.effective() * kConstants.nvlink * scale.nvlink, link.bandwidth.effective() * scale.nvlink, LimitKind::kNvLink, words_for(host, link)};
+    }
+    path.direct = path.ring;
+  } else if (switched) {
+    path.ring = routed_ring(host, scale, groups);
+    path.direct = path.ring;
+  } else {
+    path.ring = direct_rings(host, scale, groups.front());
+    path.hop = path.ring.bytes_per_s > 0 ? HopKind::kNvLink : HopKind::kPcie;
+    const Limit routed = routed_ring(host, scale, groups);
+    if (routed.bytes_per_s > path.ring.bytes_per_s) path.ring = routed;
+    path.direct = routed_all_to_all(host, scale, groups);
+    path.has_ll128 = path.hop == HopKind::kNvLink;
+  }
+  path.direct.bytes_per_s *= kConstants.direct;
+  if (switched && path.per_island > 2) path.nvls_bytes_per_s = path.ring.wire_bytes_per_s * nvls_share(accelerator);
+}
+
+/// What was measured on this cluster for this group: inside a host the host's value, over hosts the allocation's, of
+/// which every sibling group has its part.
+void set_measured(Path& path, const topology::MeasuredCollectives& measured, int siblings) {
+  if (path.islands == 1) {
+    path.measured_all_reduce = measured.host_all_reduce;
+    path.measured_all_gather = measured.host_all_gather;
+    path.measured_reduce_scatter = measured.host_reduce_scatter;
+    return;
+  }
+  const auto part = [siblings](const std::optional<double>& whole) {
+    return whole ? std::optional<double>(*whole / siblings) : std::nullopt;
+  };
+  path.measured_all_reduce = part(measured.all_reduce);
+  path.measured_all_gather = part(measured.all_gather);
+  path.measured_reduce_scatter = part(measured.reduce_scatter);
+}
+
+}  // namespace
+
+Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Scale& scale, const Group& group) {
+  const Host& host = cluster.hosts.front().host;
+  Path path;
+  path.ranks = std::max(1, group.ranks);
+  const int per_host = std::clamp(group.ranks_per_host, 1, path.ranks);
+  const int hosts = std::max(1, path.ranks / per_host);
+  const int domain = std::clamp(host.nvlink_domain_hosts / std::max(1, group.host_stride), 1, hosts);
+  path.islands = (hosts + domain - 1) / domain;
+  path.per_island = std::max(1, path.ranks / path.islands);
+  set_inside(path, host, accelerator, scale, group);
+  const int siblings = std::max(1, cluster.gpus_per_host() / per_host);
+  if (path.islands > 1) {
+    path.network = host_egress(cluster, scale);
+    path.network.bytes_per_s *= static_cast<double>(domain) / siblings;
+    path.network.wire_bytes_per_s *= static_cast<double>(domain) / siblings;
+    if (siblings > 1 && !path.network.where.empty()) path.network.where += ", shared by " + std::to_string(siblings) + " groups";
+    path.network_hop = transport_hop(cluster.fabric.transport);
+    apply_fabric(path, cluster.fabric, scale, hosts, group.host_stride);
+  }
+  set_measured(path, cluster.measured, siblings);
+  return path;
+}
+
+}  // namespace chokepoint::collective

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Bandwidth part of a group: which directed links the rings of the group and of its siblings load, and how often.
+#include <chokepoint/collective/collective.hpp>
+#include <optional>
+#include <string>
+
+namespace chokepoint::collective {
+
+/// A bandwidth and the link that sets it.
+struct Limit {
+  double bytes_per_s = 0;   ///< attained, after efficiencies; 0: no such way
+  double wire_bytes_per_s = 0;  ///< the same links at their data-sheet rate, for the floor
+  LimitKind kind = LimitKind::kNone;
+  std::string where;
+};
+
+enum class HopKind { kNvLink, kPcie };
+
+/// Everything about a group that does not depend on the message.
+struct Path {
+  int ranks = 1;
+  int per_island = 1;       ///< ranks that reach each other without a NIC: a host, or an NVLink domain of several hosts
+  int islands = 1;
+  HopKind hop = HopKind::kNvLink;
+  bool has_ll128 = true;    ///< NCCL: LL128 needs NVLink inside the host
+  Limit ring;               ///< bus bandwidth of rings inside the island
+  Limit direct;             ///< what one GPU sends to its peers inside the island, all peers at once
+  double nvls_bytes_per_s = 0;  ///< algorithm bandwidth of NVLink SHARP; 0 where there is none
+  Limit network;            ///< what this group may send out of an island
+  double network_direct_bytes_per_s = 0;  ///< the same for all_to_all, whose traffic crosses leaves
+  double network_hop = 1;   ///< multiplier on the latency of a network hop
+  /// Bus bandwidths measured on this cluster, as far as they speak about this group.
+  std::optional<double> measured_all_reduce, measured_all_gather, measured_reduce_scatter;
+};
+
+Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Scale& scale, const Group& group);
+/// Bandwidth of one host into the fabric, all NICs together.
+Limit host_egress(const topology::Cluster& cluster, const Scale& scale);
+
+}  // namespace chokepoint::collective

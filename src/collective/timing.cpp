@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "timing.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "constants.hpp"
+
+namespace chokepoint::collective {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Protocol {
+  std::string_view name;
+  ProtocolLatency latency;
+  double share = 1;                       ///< of the bandwidth of simple
+  double cap_bytes_per_s = kInfinity;
+};
+constexpr std::array<Protocol, 3> kProtocols{
+    Protocol{"ll", kConstants.ll, kConstants.ll_share, kConstants.ll_cap_bytes_per_s},
+    Protocol{"ll128", kConstants.ll128, kConstants.ll128_share, kInfinity},
+    Protocol{"simple", kConstants.simple, 1, kInfinity}};
+
+/// One curve at one size.
+struct Candidate {
+  double latency_s = 0;
+  double transfer_s = 0;
+  std::string_view algorithm;
+  std::string_view protocol;
+  double time_s() const { return latency_s + transfer_s; }
+};
+
+/// What the operation moves: bytes over a ring's link and over the border of an island, and how often latency counts.
+struct Shape {
+  double ring_bytes = 0;
+  double rounds = 1;      ///< times the ring is walked: all_reduce twice
+  double hop_factor = 1;
+};
+
+Shape shape_of(Op op, double bytes, int n) {
+  const double part = static_cast<double>(n - 1) / n;
+  switch (op) {
+    case Op::kAllReduce: return {2 * part * bytes, 2, 1};
+    case Op::kAllGather:
+    case Op::kReduceScatter: return {part * bytes, 1, kConstants.gather_hop};
+    case Op::kBroadcast:
+    case Op::kReduce: return {bytes, 1, kConstants.chain_hop};
+    case Op::kAllToAll: return {part * bytes, 1, 1};
+    case Op::kSendRecv: return {bytes, 1, 1};
+  }
+  return {};
+}
+
+double hop_s(const Path& path, const ProtocolLatency& latency) {
+  return path.hop == HopKind::kNvLink ? latency.nvlink_hop_s : latency.pcie_hop_s;
+}
+
+double rate_or_infinity(double bytes_per_s) { return bytes_per_s > 0 ? bytes_per_s : kInfinity; }
+
+/// Bandwidth of the narrowest part a ring passes; 0 only when there is no way at all.
+double ring_bytes_per_s(const Path& path) {
+  const double inside = path.per_island > 1 ? path.ring.bytes_per_s : kInfinity;
+  const double outside = path.islands > 1 ? path.network.bytes_per_s : kInfinity;
+  return std::min(inside, outside);
+}
+
+Candidate ring(const Shape& shape, const Path& path, const Protocol& protocol) {
+  const double borders = path.islands > 1 ? path.islands - 1 : 0;
+  const double inner = path.ranks - 1 - borders;
+  const double hops = inner * hop_s(path, protocol.latency) + borders * path.network_hop * protocol.latency.network_hop_s;
+  const double rate = std::min(ring_bytes_per_s(path) * protocol.share, protocol.cap_bytes_per_s);
+  return {protocol.latency.base_s + shape.rounds * shape.hop_factor * hops, shape.ring_bytes / rate, "ring", protocol.name};
+}
+
+/// Double binary tree over islands, a chain inside: up and down. An island sends its whole buffer once when there are
+/// two islands, up to twice (as inner node of one tree and leaf of the other) when there are more.
+Candidate tree(double bytes, const Path& path, const Protocol& protocol) {
+  const double levels = std::log2(static_cast<double>(path.islands));
+  const double latency = protocol.latency.base_s + 2 * ((path.per_island - 1) * hop_s(path, protocol.latency) +
+                                                        levels * path.network_hop * protocol.latency.network_hop_s);
+  const double sent = path.islands == 2 ? bytes : 2 * bytes;
+  const double outside = sent / std::min(path.network.bytes_per_s * protocol.share, protocol.cap_bytes_per_s);
+  double inside = 0;
+  if (path.per_island > 1) {
+    inside = 2 * bytes / std::min(path.ring.bytes_per_s * kConstants.tree * protocol.share, protocol.cap_bytes_per_s);
+  }
+  return {latency, std::max(inside, outside), "tree", protocol.name};
+}
+
+/// The switch reduces and multicasts: each GPU sends and receives about the whole buffer once. Over islands a tree.
+Candidate nvls(double bytes, const Path& path) {
+  Candidate candidate{kConstants.nvls_latency_s, bytes / path.nvls_bytes_per_s, "nvls", "simple"};
+  if (path.islands == 1) return candidate;
+  const double levels = std::log2(static_cast<double>(path.islands));
+  candidate.latency_s += 2 * levels * path.network_hop * kConstants.simple.network_hop_s;
+  candidate.transfer_s = std::max(candidate.transfer_s, (path.islands == 2 ? bytes : 2 * bytes) / path.network.bytes_per_s);
+  return candidate;
+}
+
+/// Everyone to everyone, or one to one.
+Candidate direct(Op op, double bytes, const Path& path, const Protocol& protocol) {
+  const double n = path.ranks;
+  const double g = path.per_island;
+  const bool crosses = path.islands > 1;
+  double latency = protocol.latency.base_s;
+  latency += crosses ? path.network_hop * protocol.latency.network_hop_s : hop_s(path, protocol.latency);
+  const double inside_rate = std::min(rate_or_infinity(path.direct.bytes_per_s) * protocol.share, protocol.cap_bytes_per_s);
+  double transfer = 0;
+  if (op == Op::kSendRecv) {
+    transfer = bytes / (crosses ? std::min(path.network.bytes_per_s * protocol.share, protocol.cap_bytes_per_s) : inside_rate);
+  } else {
+    latency += (n - 1) * kConstants.peer_s;
+    if (g > 1) transfer = bytes * (g - 1) / n / inside_rate;
+    if (crosses) transfer = std::max(transfer, g * bytes * (n - g) / n / (path.network_direct_bytes_per_s * protocol.share));
+  }
+  return {latency, transfer, "direct", protocol.name};
+}
+
+Candidate fastest(Op op, double bytes, const Path& path, double latency_scale) {
+  const Shape shape = shape_of(op, bytes, path.ranks);
+  Candidate best;
+  double best_s = kInfinity;
+  const auto offer = [&](Candidate candidate) {
+    candidate.latency_s *= latency_scale;
+    if (candidate.time_s() < best_s) {
+      best = candidate;
+      best_s = candidate.time_s();
+    }
+  };
+  for (const Protocol& protocol : kProtocols) {
+    if (protocol.name == "ll128" && !path.has_ll128) continue;
+    if (op == Op::kAllToAll || op == Op::kSendRecv) {
+      offer(direct(op, bytes, path, protocol));
+      continue;
+    }
+    offer(ring(shape, path, protocol));
+    if (op == Op::kAllReduce && path.islands > 1) offer(tree(bytes, path, protocol));
+  }
+  if (op == Op::kAllReduce && path.nvls_bytes_per_s > 0) offer(nvls(bytes, path));
+  return best;
+}
+
+/// max over directed links of bytes / capacity, with any algorithm: what must enter or leave a GPU, and an island.
+double floor_s(Op op, double bytes, const Path& path) {
+  const double n = path.ranks;
+  const double islands = path.islands;
+  const double g = path.per_island;
+  double gpu = bytes;
+  double island = bytes;
+  switch (op) {
+    case Op::kAllReduce:
+      gpu = path.nvls_bytes_per_s > 0 ? bytes : 2 * (g - 1) / g * bytes;
+      island = 2 * (islands - 1) / islands * bytes;
+      break;
+    case Op::kAllGather:
+    case Op::kReduceScatter:
+      gpu = (n - 1) / n * bytes;
+      island = (islands - 1) / islands * bytes;
+      break;
+    case Op::kAllToAll:
+      gpu = (g - 1) / n * bytes;
+      island = g * bytes * (n - g) / n;
+      break;
+    case Op::kBroadcast:
+    case Op::kReduce:
+    case Op::kSendRecv: break;
+  }
+  double floor = 0;
+  if (g > 1 && path.ring.wire_bytes_per_s > 0 && !(op == Op::kSendRecv && islands > 1)) floor = gpu / path.ring.wire_bytes_per_s;
+  if (islands > 1 && path.network.wire_bytes_per_s > 0) floor = std::max(floor, island / path.network.wire_bytes_per_s);
+  return floor;
+}
+
+const std::optional<double>* measured_for(Op op, const Path& path) {
+  switch (op) {
+    case Op::kAllReduce: return &path.measured_all_reduce;
+    case Op::kAllGather:
+    case Op::kBroadcast: return &path.measured_all_gather;
+    case Op::kReduceScatter:
+    case Op::kReduce: return &path.measured_reduce_scatter;
+    case Op::kAllToAll:
+    case Op::kSendRecv: return nullptr;
+  }
+  return nullptr;
+}
+
+bool network_bound(Op op, const Candidate& taken, double bytes, const Path& path) {
+  if (path.islands < 2) return false;
+  if (path.per_island < 2) return true;
+  if (op == Op::kAllToAll) return path.per_island * bytes * (path.ranks - path.per_island) / path.ranks / path.network_direct_bytes_per_s * 1.0001 >= taken.transfer_s;
+  if (taken.algorithm == "ring" || taken.algorithm == "direct") return op == Op::kSendRecv || path.network.bytes_per_s <= path.ring.bytes_per_s;
+  return (path.islands == 2 ? bytes : 2 * bytes) / path.network.bytes_per_s * 1.0001 >= taken.transfer_s;
+}
+
+void name_limit(Cost& cost, Op op, const Candidate& taken, double bytes, const Path& path) {
+  if (taken.transfer_s <= taken.latency_s) {
+    cost.limit = LimitKind::kLatency;
+    cost.where = "latency";
+    return;
+  }
+  const Limit& limit = network_bound(op, taken, bytes, path) ? path.network : path.ring.bytes_per_s > 0 ? path.ring : path.direct;
+  cost.limit = limit.kind;
+  cost.where = limit.where;
+}
+
+/// Large enough that latency is nothing beside transfer.
+constexpr double kHuge = 1e15;
+
+}  // namespace
+
+Cost time_of(Op op, double bytes, const Path& path, double latency_scale) {
+  Cost cost;
+  if (path.ranks < 2) return cost;
+  const double factor = bus_factor(op, path.ranks);
+  const double size = std::max(0.0, bytes);
+  Candidate taken = fastest(op, size, path, latency_scale);
+  const double peak_s = fastest(op, kHuge, path, latency_scale).time_s();
+  cost.peak_bus_bytes_per_s = kHuge * factor / peak_s;
+  const std::optional<double>* measured = measured_for(op, path);
+  name_limit(cost, op, taken, size, path);
+  if (measured != nullptr && *measured && **measured > 0) {
+    taken.transfer_s *= cost.peak_bus_bytes_per_s / **measured;
+    cost.peak_bus_bytes_per_s = **measured;
+    if (taken.transfer_s > taken.latency_s) {
+      cost.limit = LimitKind::kMeasured;
+    }
+  }
+  cost.time_s = taken.time_s();
+  cost.latency_s = taken.latency_s;
+  cost.bus_bytes_per_s = cost.time_s > 0 ? size * factor / cost.time_s : 0;
+  cost.floor_s = std::min(floor_s(op, size, path), cost.time_s);
+  cost.algorithm = taken.algorithm;
+  cost.protocol = taken.protocol;
+  return cost;
+}
+
+}  // namespace chokepoint::collective

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Time of one operation of one size over a path: every algorithm and protocol that NCCL could take has a curve
+// latency + bytes / bandwidth; the fastest is taken, as its tuner does.
+#include "paths.hpp"
+
+namespace chokepoint::collective {
+
+/// `latency_scale` multiplies every latency (a what-if).
+Cost time_of(Op op, double bytes, const Path& path, double latency_scale);
+
+}  // namespace chokepoint::collective
