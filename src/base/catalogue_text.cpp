@@ -11,11 +11,12 @@
 namespace chokepoint {
 
 std::string letters_and_digits(std::string_view text) {
+  const auto is_digit_at = [&](std::size_t i) { return i < text.size() && std::isdigit(static_cast<unsigned char>(text[i])) != 0; };
   std::string out;
-  for (const char c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
-      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool decimal_point = c == '.' && i > 0 && is_digit_at(i - 1) && is_digit_at(i + 1);
+    if (std::isalnum(c) != 0 || decimal_point) out += static_cast<char>(std::tolower(c));
   }
   return out;
 }

@@ -12,7 +12,8 @@
 
 namespace chokepoint {
 
-/// "NVIDIA A100-SXM4 80GB" -> "nvidiaa100sxm480gb": names compare by letters and digits alone.
+/// "NVIDIA A100-SXM4 80GB" -> "nvidiaa100sxm480gb": names compare by letters and digits alone. A
+/// decimal point stays: "1.3b" is not "13b".
 std::string letters_and_digits(std::string_view text);
 
 /// Immutable view; constant-initialised, so it is ready before any other static object.

@@ -18,6 +18,7 @@ struct Moe {
   int shared_ffn_hidden = 0;  ///< summed width of the experts every token visits; 0 for none
   int first_layer = 0;
   int every = 1;
+  bool shared_gate = false;   ///< the shared experts' output is gated by one more router column (Qwen2-MoE)
   bool operator==(const Moe&) const = default;
 };
 
@@ -33,6 +34,7 @@ struct Mla {
 
 struct Model {
   std::string name;
+  std::vector<std::string> aliases;
   std::string family;           ///< gpt2, opt, bloom, mpt, falcon, llama, mistral, qwen2, qwen3, gemma, megatron ...
   int layers = 0;
   int hidden = 0;
@@ -55,10 +57,12 @@ struct Model {
   bool qk_norm = false;         ///< Qwen3, Gemma-3: RMSNorm of head_dim on queries and keys
   bool parallel_block = false;  ///< attention and MLP side by side (Falcon)
   bool head_bias = false;
+  int embedding_width = 0;      ///< narrower embedding with a projection in and out (OPT-350M); 0: hidden
   int sliding_window = 0;       ///< 0: full attention
   std::optional<Moe> moe;
   std::optional<Mla> mla;
   std::optional<double> published_parameters;  ///< printed total, for the check
+  double published_tolerance = 0;              ///< relative; 0: the printed total is exact
   std::string source;
 
   bool is_moe_layer(int layer) const;
@@ -97,6 +101,11 @@ enum class FlopConvention {
 };
 /// FLOPs of one training step on `sequences` sequences.
 double step_flops(const Model& model, int sequence, double sequences, FlopConvention convention);
+
+/// What the family fixes: kind of norm, biases, gated MLP, tied embeddings; no sizes. Unknown families are an error.
+Result<Model> family_defaults(std::string_view family);
+/// The families that family_defaults() knows.
+std::vector<std::string> families();
 
 /// Checks degrees of freedom (heads divide, positive sizes); the error names the field.
 Result<Model> validated(Model model);
