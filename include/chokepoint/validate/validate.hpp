@@ -15,17 +15,20 @@ namespace chokepoint::validate {
 enum class Table { kRuns, kOom, kCollectives, kMatmul };
 Result<Table> recognise_table(std::string_view csv, const std::string& file);
 
-/// A row of runs.csv as a job; the notes of the job say what was assumed for fields the row leaves empty.
+/// A row of runs.csv as a job; the assumptions of the job say what was taken for fields the row leaves empty.
 struct RunRow {
   int row = 0;                                   ///< 1 = first data row
   std::string source_id;
   std::string trust;
-  std::string framework;
+  std::string framework;                         ///< as the row names it
   std::string accelerator;
+  bool has_figure = false;                       ///< the row prints a time or a rate, so it counts for coverage
   std::optional<parallel::Job> job;              ///< absent: `reason` says why it cannot be modelled
   parallel::Strategy strategy;
   std::optional<double> measured_step_time_s;    ///< from whichever measured figure the row has
+  std::string measured_figure;                   ///< "seconds", "tokens/s", "FLOP/s", "mfu", "hfu"
   std::optional<double> measured_memory_bytes;
+  bool memory_is_allocated = false;              ///< peak of live tensors; else reserved or as nvidia-smi shows it
   std::string reason;
   std::optional<simulate::Prediction> prediction;
   std::optional<double> step_time_error;         ///< predicted / measured - 1
@@ -35,7 +38,7 @@ struct RunRow {
 /// Error over a set of rows.
 struct Summary {
   std::string name;
-  int rows = 0;                 ///< rows with a measured time
+  int rows = 0;                 ///< rows with a measured figure
   int predicted = 0;
   double mean_absolute = 0;
   double median_absolute = 0;
@@ -44,15 +47,58 @@ struct Summary {
   double coverage() const { return rows == 0 ? 0 : static_cast<double>(predicted) / rows; }
 };
 
+/// Rows of one trust class; each source counts once in the medians.
+struct TrustSummary {
+  std::string trust;
+  Summary all;
+  int sources = 0;                       ///< with at least one predicted row
+  double median_of_source_medians = 0;
+  double median_of_source_biases = 0;
+  int sources_within_15_percent = 0;     ///< by their median
+};
+
 struct RunsReport {
+  std::vector<Note> notes;          ///< unknown and missing columns
   std::vector<RunRow> rows;
-  std::vector<Summary> by_source;   ///< rows of trust A first
   Summary overall;                  ///< every row once
+  Summary memory;                   ///< of peak memory
+  std::vector<Summary> by_source;   ///< in the order of the file
+  std::vector<Summary> by_source_a; ///< rows of trust A only; sources without any are left out
+  std::vector<TrustSummary> by_trust;
+  std::vector<Summary> by_accelerator, by_framework, by_strategy, by_size, by_gpus;
   double median_of_source_medians_a = 0;
   double median_of_source_medians_b = 0;
 };
 
 Result<RunsReport> validate_runs(std::string_view csv, const std::string& file);
+
+/// Kind of parallelism in a few words: "data", "fsdp", "zero3", "tensor", "pipeline", "tensor+pipeline", ...
+std::string strategy_kind(const parallel::Strategy& strategy);
+
+/// One configuration that is known to fit or to run out of memory.
+struct FitRow {
+  int row = 0;
+  std::string source_id;
+  bool measured_fits = false;
+  std::string reason;                        ///< why it cannot be judged
+  std::optional<double> predicted_bytes;
+  std::optional<double> capacity_bytes;
+  bool judged() const { return predicted_bytes && capacity_bytes; }
+  bool right() const { return judged() && (*predicted_bytes <= *capacity_bytes) == measured_fits; }
+  /// Within a quarter of the capacity, where the verdict is hard.
+  bool near() const;
+};
+struct FitReport {
+  std::vector<FitRow> rows;
+  int out_of_memory = 0, out_of_memory_right = 0;  ///< rows that ran out of memory
+  int ran = 0, ran_right = 0;                      ///< rows that ran
+  int near = 0, near_right = 0;
+  int not_judged = 0;
+};
+/// A table of configurations that ran out of memory (`outcome` "oom").
+Result<FitReport> validate_fits(std::string_view csv, const std::string& file);
+/// Rows of `runs` whose source also stands in `report` did run: adds them.
+void add_runs_of_same_sources(FitReport& report, const RunsReport& runs);
 
 struct CollectiveRow {
   int row = 0;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measured.hpp"
+#include "run_words.hpp"
+
+#include <chokepoint/base/units.hpp>
+#include <fmt/format.h>
+
+namespace chokepoint::validate {
+namespace {
+
+using model::FlopConvention;
+
+/// Forward, backward (twice the forward) and, where layers are recomputed, one forward more.
+constexpr double kWithRecomputedForward = 4.0 / 3.0;
+/// A printed peak within this share of the device's memory means "full".
+constexpr double kFullShare = 0.985;
+
+/// FLOPs of the step as the row's own FLOP figures count them.
+double counted_flops(const RunFields& row, const parallel::Job& job, const parallel::Strategy& strategy,
+                     FlopsCounted counted) {
+  const double tokens = job.global_batch * job.sequence;
+  if (const auto factor = flops_per_parameter_and_token(row.notes)) {
+    const double parameters = row.params_b ? *row.params_b * 1e9 : model::count_parameters(job.model).total;
+    return *factor * parameters * tokens;
+  }
+  if (counted == FlopsCounted::kHardware) {
+    const bool recomputed = strategy.recompute == parallel::Recompute::kFull;
+    const bool megatron_formula = !job.model.gated_mlp && job.model.kv_heads == job.model.heads;
+    if (recomputed && megatron_formula) {
+      return model::step_flops(job.model, job.sequence, job.global_batch, FlopConvention::kHardwareMegatron);
+    }
+    return model::step_flops(job.model, job.sequence, job.global_batch, FlopConvention::kModelFullAttention) *
+           (recomputed ? kWithRecomputedForward : 1.0);
+  }
+  return model::step_flops(job.model, job.sequence, job.global_batch,
+                           counted == FlopsCounted::kModelCausal ? FlopConvention::kModelCausalAttention
+                                                                 : FlopConvention::kModelFullAttention);
+}
+
+/// Peak over which the row's utilisation is counted: the one its notes print, else the 16-bit data-sheet rate.
+double utilisation_peak(const RunFields& row, const parallel::Job& job) {
+  for (const std::string_view phrase : {"tflop/s/chip over ", "tflops over ", "mfu vs ", "peak "}) {
+    const auto teraflops = number_after(row.notes, phrase);
+    if (teraflops && *teraflops > 50) return *teraflops * 1e12;
+  }
+  const double peak = job.accelerator.peak(hardware::Dtype::kBf16);
+  return peak > 0 ? peak : job.accelerator.peak(hardware::Dtype::kFp16);
+}
+
+}  // namespace
+
+std::string_view name(Figure figure) {
+  switch (figure) {
+    case Figure::kSeconds: return "seconds";
+    case Figure::kTokens: return "tokens/s";
+    case Figure::kFlops: return "FLOP/s";
+    case Figure::kMfu: return "mfu";
+    case Figure::kHfu: return "hfu";
+  }
+  return "";
+}
+
+Result<Measured> measured_step(const RunFields& row, const parallel::Job& job, const parallel::Strategy& strategy) {
+  if (row.step_time_s) return Measured{*row.step_time_s, Figure::kSeconds};
+  const double gpus = job.gpus;
+  if (row.tok_s_gpu) return Measured{job.global_batch * job.sequence / (gpus * *row.tok_s_gpu), Figure::kTokens};
+  const FlopsCounted counted = flops_counted(row);
+  if (row.model_tflops_gpu) {
+    const double flops = counted_flops(row, job, strategy, counted);
+    return Measured{flops / (gpus * *row.model_tflops_gpu * 1e12), Figure::kFlops};
+  }
+  if (row.mfu) {
+    const FlopsCounted model = counted == FlopsCounted::kHardware ? FlopsCounted::kModel : counted;
+    return Measured{counted_flops(row, job, strategy, model) / (gpus * *row.mfu * utilisation_peak(row, job)), Figure::kMfu};
+  }
+  if (row.hfu) {
+    const auto printed = number_after(row.notes, "hw_tflops_gpu=");
+    const double rate = printed ? *printed * 1e12 : *row.hfu * utilisation_peak(row, job);
+    return Measured{counted_flops(row, job, strategy, FlopsCounted::kHardware) / (gpus * rate), Figure::kHfu};
+  }
+  return fail("no measured time or rate");
+}
+
+std::optional<MeasuredMemory> measured_memory(const RunFields& row, const parallel::Job& job) {
+  if (!row.peak_mem_gib) return std::nullopt;
+  MeasuredMemory measured;
+  measured.bytes = *row.peak_mem_gib * kGiB;
+  if (measured.bytes >= kFullShare * job.accelerator.memory_bytes) return std::nullopt;
+  if (mentions(row.notes, {"peak allocated", "max_memory_allocated", "allocated memory"})) {
+    measured.kind = MemoryKind::kAllocated;
+  }
+  return measured;
+}
+
+}  // namespace chokepoint::validate

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_job.hpp"
+#include "run_words.hpp"
+
+#include <algorithm>
+#include <chokepoint/base/text.hpp>
+#include <chokepoint/base/units.hpp>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace chokepoint::validate {
+namespace {
+
+using model::Model;
+
+constexpr int kGpt2Vocabulary = 50257;   // arXiv 2005.14165
+constexpr int kLlamaVocabulary = 32000;  // arXiv 2302.13971
+/// Hidden size over layers of the GPT-3 models from 6.7 B on (arXiv 2005.14165, table 2.1).
+constexpr double kWidthOverDepth = 128;
+/// Learned position tables were usual while attention was not flash and sequences were short.
+constexpr int kLongestLearnedPositions = 4096;
+
+void note(std::vector<Note>& notes, std::string text) { notes.push_back({std::move(text), {}}); }
+
+int round_to(double value, int multiple) {
+  return std::max(multiple, static_cast<int>(std::lround(value / multiple)) * multiple);
+}
+
+/// Llama's rule for a gated MLP with as many parameters as 4 x hidden (arXiv 2302.13971, section 2.2).
+int gated_ffn(int hidden) { return static_cast<int>(std::ceil(8.0 * hidden / 3.0 / 256.0)) * 256; }
+
+bool says_gated(std::string_view mlp) { return mentions(mlp, {"glu", "gated"}); }
+
+/// Catalogue model whose printed name is the row's, apart from spaces and signs.
+const Model* catalogue_model_named(std::string_view name) {
+  const auto plain = [](std::string_view text) {
+    std::string letters;
+    for (const char c : lower(text)) {
+      if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) letters += c;
+    }
+    return letters;
+  };
+  const std::string wanted = plain(name);
+  for (const Model& candidate : model::models()) {
+    if (plain(candidate.name) == wanted) return &candidate;
+  }
+  return nullptr;
+}
+
+/// Catalogue model with the sizes that the row states; it knows biases, norms and positions that a table never prints.
+const Model* catalogue_model_shaped(const Model& shape) {
+  for (const Model& candidate : model::models()) {
+    if (candidate.layers == shape.layers && candidate.hidden == shape.hidden &&
+        candidate.ffn_hidden == shape.ffn_hidden && candidate.heads == shape.heads &&
+        candidate.kv_heads == shape.kv_heads && candidate.head_dim == shape.head_dim &&
+        candidate.vocab == shape.vocab && candidate.gated_mlp == shape.gated_mlp && !candidate.moe) {
+      return &candidate;
+    }
+  }
+  return nullptr;
+}
+
+/// Only the parts of a model that set its parameter count coarsely: blocks of 4 h^2 + k h f, and the embeddings.
+double block_parameters(double hidden, double ffn, bool gated) {
+  return 4 * hidden * hidden + (gated ? 3 : 2) * hidden * ffn;
+}
+
+struct Shape {
+  bool gated = false;
+  bool tied = true;
+  int ffn = 0;
+};
+
+/// MLP kind and width that come nearest to the printed parameter count, among the usual ones.
+Shape shape_by_parameters(const RunFields& row, int layers, int hidden, int vocab) {
+  const Shape usual[] = {{false, true, 4 * hidden}, {false, false, 4 * hidden},       {true, true, 4 * hidden},
+                         {true, false, 4 * hidden}, {true, true, gated_ffn(hidden)}, {true, false, gated_ffn(hidden)}};
+  Shape best = usual[0];
+  double best_error = 1e300;
+  for (const Shape& shape : usual) {
+    if (!row.mlp.empty() && shape.gated != says_gated(row.mlp)) continue;
+    const double total = layers * block_parameters(hidden, shape.ffn, shape.gated) +
+                         static_cast<double>(vocab) * hidden * (shape.tied ? 1 : 2);
+    const double error = std::abs(total - *row.params_b * 1e9);
+    if (error < best_error) {
+      best_error = error;
+      best = shape;
+    }
+  }
+  return best;
+}
+
+void fill_mlp(const RunFields& row, Model& model, std::vector<Note>& notes) {
+  model.gated_mlp = says_gated(row.mlp);
+  model.tied_embeddings = row.tied_embeddings.empty() ? !model.gated_mlp : row.tied_embeddings == "yes";
+  if (row.ffn_hidden) {
+    model.ffn_hidden = *row.ffn_hidden;
+    if (row.mlp.empty()) {
+      model.gated_mlp = model.ffn_hidden != 4 * model.hidden;
+      note(notes, fmt::format("kind of MLP not stated: {} by its width", model.gated_mlp ? "gated" : "two matrices"));
+    }
+    return;
+  }
+  if (row.moe_experts && row.moe_ffn_hidden) {
+    model.ffn_hidden = *row.moe_ffn_hidden;
+    return;
+  }
+  if (row.params_b && row.mlp.empty()) {
+    const Shape shape = shape_by_parameters(row, model.layers, model.hidden, model.vocab);
+    model.gated_mlp = shape.gated;
+    model.ffn_hidden = shape.ffn;
+    if (row.tied_embeddings.empty()) model.tied_embeddings = shape.tied;
+    note(notes, fmt::format("MLP not stated: {} of width {} comes nearest to {} B parameters",
+                            shape.gated ? "gated" : "two matrices", shape.ffn, *row.params_b));
+    return;
+  }
+  model.ffn_hidden = model.gated_mlp ? gated_ffn(model.hidden) : 4 * model.hidden;
+  note(notes, fmt::format("MLP width not stated: {}", model.ffn_hidden));
+  return;
+}
+
+/// Heads of 128, or the next usual width that divides the hidden size.
+int usual_head_dim(int hidden, int tensor) {
+  for (const int dim : {128, 96, 64, 80, 112, 144, 160, 192, 208, 256}) {
+    if (hidden % dim == 0 && (hidden / dim) % tensor == 0) return dim;
+  }
+  for (int dim = 128; dim > 1; --dim) {
+    if (hidden % dim == 0) return dim;
+  }
+  return hidden;
+}
+
+void fill_heads(const RunFields& row, Model& model, std::vector<Note>& notes) {
+  if (row.n_heads) {
+    model.heads = *row.n_heads;
+  } else {
+    const int dim = row.head_dim.value_or(usual_head_dim(model.hidden, row.tp.value_or(1)));
+    model.heads = std::max(1, model.hidden / dim);
+    note(notes, fmt::format("attention heads not stated: {} of width {}", model.heads, dim));
+  }
+  model.head_dim = row.head_dim.value_or(std::max(1, model.hidden / model.heads));
+  model.kv_heads = row.n_kv_heads.value_or(model.heads);
+}
+
+/// Layers and hidden size from the parameter count when the row has only that.
+Result<bool> fill_depth_and_width(const RunFields& row, Model& model, std::vector<Note>& notes) {
+  if (row.n_layers && row.hidden) {
+    model.layers = *row.n_layers;
+    model.hidden = *row.hidden;
+    return true;
+  }
+  if (!row.params_b) return fail("neither layers and hidden size nor a parameter count are stated");
+  const double parameters = *row.params_b * 1e9;
+  constexpr double block = 12;  // x hidden^2: 4 of attention and 8 of either kind of MLP
+  if (row.hidden) {
+    model.hidden = *row.hidden;
+  } else if (row.n_layers) {
+    model.hidden = round_to(std::sqrt(parameters / (block * *row.n_layers)), 128);
+  } else {
+    model.hidden = round_to(std::cbrt(parameters * kWidthOverDepth / block), 128);
+  }
+  const double embedding = static_cast<double>(model.vocab) * model.hidden;
+  const double blocks = (parameters - embedding) / (block * model.hidden * static_cast<double>(model.hidden));
+  if (blocks < 1 && !row.n_layers) {
+    return fail(fmt::format("{} B parameters are too few for a vocabulary of {}, and no layer count is stated",
+                            *row.params_b, model.vocab));
+  }
+  model.layers = row.n_layers.value_or(static_cast<int>(std::lround(blocks)));
+  note(notes, fmt::format("shape not stated in full: {} layers of width {} hold {} B parameters", model.layers,
+                          model.hidden, *row.params_b));
+  return true;
+}
+
+void fill_block_details(const RunFields& row, Model& model) {
+  const bool gpt_like = !model.gated_mlp;
+  model.family = gpt_like ? "gpt2" : "llama";
+  model.rms_norm = !gpt_like;
+  model.norm_bias = gpt_like;
+  model.qkv_bias = model.attention_out_bias = model.mlp_bias = gpt_like;
+  const bool learned = gpt_like && !mentions(row.notes, {"alibi", "rotary", "rope"});
+  const int sequence = row.seq_len.value_or(0);
+  model.max_positions = learned && sequence <= kLongestLearnedPositions ? sequence : 0;
+  model.embedding_norm = mentions(row.notes, {"embedding layer norm"});
+}
+
+void fill_experts(const RunFields& row, Model& model) {
+  if (!row.moe_experts) return;
+  model::Moe moe;
+  moe.experts = *row.moe_experts;
+  moe.top_k = row.moe_topk.value_or(1);
+  moe.expert_ffn_hidden = row.moe_ffn_hidden.value_or(model.ffn_hidden);
+  model.moe = moe;
+}
+
+void compare_parameters(const RunFields& row, const Model& model, std::vector<Note>& notes) {
+  if (!row.params_b || model.moe) return;
+  const double counted = model::count_parameters(model).total;
+  if (std::abs(counted / (*row.params_b * 1e9) - 1) > 0.1) {
+    note(notes, fmt::format("the shape holds {} parameters, the table says {} B", format_billions(counted),
+                            *row.params_b));
+  }
+}
+
+}  // namespace
+
+Result<Model> model_of(const RunFields& row, std::vector<Note>& notes) {
+  const bool sized = row.n_layers && row.hidden;
+  if (!sized && row.ep.value_or(1) > 1 && !row.moe_experts) {
+    return fail("expert parallelism is stated, but not the experts");
+  }
+  if (mentions(row.model, {"mamba", "hybrid"}) || mentions(row.notes, {"not a plain transformer", "mamba"})) {
+    return fail("not a plain transformer: state-space layers are not modelled");
+  }
+  if (!sized) {
+    if (const Model* known = catalogue_model_named(row.model)) {
+      note(notes, fmt::format("shape from the catalogue entry '{}'", known->name));
+      return *known;
+    }
+    if (mentions(row.model, {"moe"}) || mentions(row.notes, {"moe:", "experts"})) {
+      return fail("a mixture of experts whose shape is not stated");
+    }
+  }
+  Model model;
+  model.name = row.model.empty() ? "unnamed" : row.model;
+  model.vocab = row.vocab.value_or(says_gated(row.mlp) ? kLlamaVocabulary : kGpt2Vocabulary);
+  if (!row.vocab) note(notes, fmt::format("vocabulary not stated: {}", model.vocab));
+  if (auto filled = fill_depth_and_width(row, model, notes); !filled) return tl::make_unexpected(filled.error());
+  fill_mlp(row, model, notes);
+  fill_heads(row, model, notes);
+  fill_block_details(row, model);
+  fill_experts(row, model);
+  if (const Model* known = catalogue_model_shaped(model)) {
+    note(notes, fmt::format("details of the block from the catalogue entry '{}' of the same shape", known->name));
+    const bool tied = row.tied_embeddings.empty() ? known->tied_embeddings : model.tied_embeddings;
+    model = *known;
+    model.tied_embeddings = tied;
+  }
+  compare_parameters(row, model, notes);
+  return model::validated(std::move(model));
+}
+
+}  // namespace chokepoint::validate
