@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Validation reports as text for people, JSON, CSV for residual analysis, and one self-contained HTML page.
+#include <chokepoint/base/parameter.hpp>
+#include <chokepoint/report/style.hpp>
+#include <chokepoint/validate/validate.hpp>
+#include <string>
+#include <vector>
+
+namespace chokepoint::report {
+
+std::string runs_text(const validate::RunsReport& report, const Style& style);
+std::string runs_json(const validate::RunsReport& report);
+/// One line per row: job, strategy, bill, error, assumptions.
+std::string runs_csv(const validate::RunsReport& report);
+std::string runs_html(const validate::RunsReport& report, const std::string& file);
+
+std::string fits_text(const validate::FitReport& report, const Style& style);
+std::string fits_json(const validate::FitReport& report);
+
+std::string collectives_text(const validate::CollectivesReport& report, const Style& style);
+std::string collectives_json(const validate::CollectivesReport& report);
+
+/// Every constant of the model with its value and source, grouped by the word before the first dot.
+std::string parameters_text(const std::vector<Parameter>& parameters, const Style& style);
+std::string parameters_json(const std::vector<Parameter>& parameters);
+
+}  // namespace chokepoint::report
