@@ -6,6 +6,8 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <set>
+#include <sstream>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 namespace chokepoint {
@@ -25,10 +27,8 @@ SourcePos position_of(const YAML::Node& node, const std::string& file) {
   return {file, mark.line + 1, mark.column + 1};
 }
 
-/// yaml-cpp accepts repeated keys and keeps one silently; find the second occurrence. Depth is bounded against
-/// documents made to exhaust the stack.
-Result<bool> check_structure(const YAML::Node& node, const std::string& file, int depth) {
-  if (depth > 64) return fail("nested deeper than 64 levels", position_of(node, file));
+/// yaml-cpp accepts repeated keys and keeps one silently; find the second occurrence.
+Result<bool> check_structure(const YAML::Node& node, const std::string& file) {
   if (node.IsMap()) {
     std::set<std::string> seen;
     for (const auto& entry : node) {
@@ -36,46 +36,77 @@ Result<bool> check_structure(const YAML::Node& node, const std::string& file, in
       if (!seen.insert(entry.first.Scalar()).second) {
         return fail(fmt::format("key '{}' appears twice", entry.first.Scalar()), position_of(entry.first, file));
       }
-      TRY_INTO([[maybe_unused]] const bool ok, check_structure(entry.second, file, depth + 1));
+      TRY_INTO([[maybe_unused]] const bool ok, check_structure(entry.second, file));
     }
   } else if (node.IsSequence()) {
     for (const auto& item : node) {
-      TRY_INTO([[maybe_unused]] const bool ok, check_structure(item, file, depth + 1));
+      TRY_INTO([[maybe_unused]] const bool ok, check_structure(item, file));
     }
   }
   return true;
 }
 
-/// Aliases let a short document unfold to an enormous one; none of our formats needs them.
-bool has_alias(std::string_view text) {
-  for (std::string_view line : split_lines(text)) {
-    line = trim(line);
-    if (line.starts_with("#")) continue;
-    for (std::size_t i = 0; i + 1 < line.size(); ++i) {
-      const bool at_value = i == 0 || line[i - 1] == ' ' || line[i - 1] == '[' || line[i - 1] == ',';
-      if (line[i] == '#' && at_value) break;
-      if (line[i] == '"' || line[i] == '\'') break;
-      if (line[i] == '*' && at_value && line[i + 1] != ' ') return true;
-    }
+/// Walks a document's events before any node is built. Refuses aliases (they let a short document unfold to an enormous
+/// one, and none of our formats needs them) and depth that would exhaust the stack.
+class Gate : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    throw YAML::ParserException(mark, "aliases (*name) are not supported; write the value out");
   }
-  return false;
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    enter(mark);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    enter(mark);
+  }
+  void OnMapEnd() override { --depth_; }
+
+ private:
+  void enter(const YAML::Mark& mark) {
+    if (++depth_ > 64) throw YAML::ParserException(mark, "nested deeper than 64 levels");
+  }
+  int depth_ = 0;
+};
+
+/// Place of the first control character, which is never part of a text file; yaml-cpp hangs on some of them.
+std::optional<Error> find_control_character(std::string_view text, const std::string& file) {
+  int line = 1;
+  int column = 1;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7f) {
+      return Error{fmt::format("holds the control character 0x{:02x}, expected a text file", byte), {file, line, column}, {}};
+    }
+    column = c == '\n' ? 1 : column + 1;
+    if (c == '\n') ++line;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 Result<YamlMap> YamlMap::parse(std::string_view text, std::string file) {
-  if (has_alias(text)) return fail("YAML aliases (*name) are not supported; write the value out", {file, 0, 0});
+  if (const auto found = find_control_character(text, file)) return tl::make_unexpected(*found);
   try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser gate_parser(stream);
+    Gate gate;
+    const bool any = gate_parser.HandleNextDocument(gate);
+    // Asked once more only: yaml-cpp gives empty documents for ever where a text goes on with a stray "," or "]".
+    if (any && gate_parser.HandleNextDocument(gate)) return fail("holds more than one YAML document, expected one", {file, 0, 0});
     auto state = std::make_shared<State>();
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) return fail("holds more than one YAML document, expected one", {file, 0, 0});
-    if (documents.empty() || documents[0].IsNull()) return fail("is empty, expected YAML with 'key: value' lines", {file, 1, 1});
-    state->node.reset(documents[0]);
+    state->node.reset(YAML::Load(std::string(text)));
+    if (state->node.IsNull()) return fail("is empty, expected YAML with 'key: value' lines", {file, 1, 1});
     state->file = file;
     if (!state->node.IsMap()) {
       return fail("expected 'key: value' lines at the top level", position_of(state->node, file));
     }
-    TRY_INTO([[maybe_unused]] const bool ok, check_structure(state->node, file, 0));
+    TRY_INTO([[maybe_unused]] const bool ok, check_structure(state->node, file));
     return YamlMap(std::move(state));
   } catch (const YAML::Exception& error) {
     const bool known = !error.mark.is_null();

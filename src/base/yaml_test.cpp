@@ -29,10 +29,23 @@ TEST(Yaml, BandwidthNeedsAUnit) {
 }
 
 TEST(Yaml, AliasesAndBrokenDocumentsAreRefused) {
-  EXPECT_FALSE(YamlMap::parse("a: &x 1\nb: *x\n", "f"));
+  EXPECT_EQ(format(YamlMap::parse("a: &x 1\n\"b\": *x\n", "f").error()),
+            "f:2:6: error: not valid YAML: aliases (*name) are not supported; write the value out\n");
   EXPECT_FALSE(YamlMap::parse("a: [1, 2\n", "f"));
   EXPECT_FALSE(YamlMap::parse("", "f"));
   EXPECT_FALSE(YamlMap::parse("- 1\n", "f"));
+}
+
+TEST(Yaml, ControlCharactersAreRefusedWithTheirPlace) {
+  using namespace std::string_view_literals;
+  EXPECT_EQ(format(YamlMap::parse("a: 1\nb: \"x\0\"\n"sv, "f").error()),
+            "f:2:6: error: holds the control character 0x00, expected a text file\n");
+}
+
+TEST(Yaml, NestingIsBounded) {
+  const std::string deep = "a: " + std::string(100, '[') + std::string(100, ']');
+  EXPECT_EQ(format(YamlMap::parse(deep, "f").error()),
+            "f:1:67: error: not valid YAML: nested deeper than 64 levels\n");
 }
 
 }  // namespace
