@@ -2,6 +2,7 @@
 # Warnings are always on; -Werror only with CHOKEPOINT_WERROR (CI), so that a newer compiler does not stop a user.
 option(CHOKEPOINT_WERROR "Treat warnings as errors" OFF)
 set(CHOKEPOINT_SANITIZE "" CACHE STRING "Value for -fsanitize=, empty for none")
+option(CHOKEPOINT_FUZZ "Build libFuzzer targets; Clang only, see the fuzz preset" OFF)
 
 function(chokepoint_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion
@@ -10,5 +11,8 @@ function(chokepoint_compile_options target)
     target_compile_options(${target} PRIVATE -fsanitize=${CHOKEPOINT_SANITIZE} -fno-omit-frame-pointer
                            -fno-sanitize-recover=all)
     target_link_options(${target} PUBLIC -fsanitize=${CHOKEPOINT_SANITIZE})
+  endif()
+  if(CHOKEPOINT_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
 endfunction()
