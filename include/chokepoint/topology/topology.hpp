@@ -50,6 +50,7 @@ struct Device {
   std::string bus_id;       ///< PCI address, empty when unknown
   std::optional<int> numa;  ///< NUMA node
   double line_bytes_per_s = 0;  ///< NICs: line rate of all ports into the fabric, one direction; 0 when unknown
+  std::string alias = {};       ///< second name an input gives: "mlx5_0" for NIC0; empty for none
   bool operator==(const Device&) const = default;
 };
 

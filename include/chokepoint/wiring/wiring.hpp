@@ -18,6 +18,9 @@ Format recognise(std::string_view text);
 /// missing legends, short, cut or run-together rows. What is missing becomes a note; what cannot be a matrix an error.
 Result<topology::Host> read_topo_matrix(std::string_view text, const std::string& file);
 
+/// Every different matrix of a text, with how often it stands there (outputs of several hosts in one paste).
+Result<std::vector<topology::HostGroup>> read_topo_matrices(std::string_view text, const std::string& file);
+
 /// NCCL topology XML (NCCL_TOPO_DUMP_FILE, or an overlay given to NCCL_TOPO_FILE), NVIDIA and RCCL dialects.
 Result<topology::Host> read_nccl_xml(std::string_view text, const std::string& file);
 
