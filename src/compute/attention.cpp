@@ -50,8 +50,9 @@ Rate rate_of(AttentionKernel kernel, double warp_level, bool backward) {
 }
 
 /// Narrow heads spend more of their time in softmax; very wide ones lose occupancy.
-double head_factor(double head_dim, double head64) {
-  if (head_dim >= 128) return std::max(0.75, 1 - (head_dim - 128) * kWideHeadLoss);
+double head_factor(double head_dim, double head64, bool backward) {
+  const double loss = backward ? kWideHeadLossBackward : kWideHeadLossForward;
+  if (head_dim >= 128) return std::max(kWideHeadFloor, 1 - (head_dim - 128) * loss);
   if (head_dim >= 64) return head64 + (1 - head64) * (head_dim - 64) / 64;
   return head64 * head_dim / 64;
 }
@@ -82,18 +83,21 @@ double KernelModel::attention_flash_s(AttentionKernel kernel, Dtype dtype, const
   const double peak = unit_peak * constants_.compute_units;
   const double warp_level = 1 / (1 / constants_.attention_matrix_fraction + kSoftmaxBeta * unit_peak);
   const Rate rate = rate_of(kernel, warp_level, backward);
-  const double fraction = std::min(rate.fraction * head_factor(s.head_dim, rate.head64),
-                                   constants_.sustained_flops_per_s[slot] / peak);
+  const double fraction = std::min(rate.fraction * head_factor(s.head_dim, rate.head64, backward),
+                                   kPowerHeadroom * constants_.sustained_flops_per_s[slot] / peak);
 
   // Scores that causal masking leaves: half of the square where queries and keys are the same positions, plus the
   // masked half of the blocks on the diagonal.
   const double rows = std::min(s.sequence, s.kv_sequence);
   const double masked = s.causal ? std::max(0.0, 0.5 * rows * (rows - std::min(rate.block, rows))) : 0;
   const double scores = s.batch * s.heads * (s.sequence * s.kv_sequence - masked);
-  const double flops = (backward ? 10 : 4) * scores * s.head_dim;  // 5 products backward, one of them recomputed
+  const double rows_of_blocks = backward ? s.kv_sequence : s.sequence;
+  const double padding = s.batch * s.heads * rows_of_blocks * kBlockOverheadKeys;
+  // 2 products forward, 5 backward, one of them recomputed.
+  const double flops = (backward ? 10 : 4) * (scores + padding) * s.head_dim;
 
   // Blocks of a causal kernel differ in length by up to 2, so the longest one ends the kernel.
-  const double blocks = s.batch * s.heads * std::ceil((backward ? s.kv_sequence : s.sequence) / rate.block);
+  const double blocks = s.batch * s.heads * std::ceil(rows_of_blocks / rate.block);
   const double load = blocks / constants_.compute_units;
   const double uneven = s.causal ? 2 * kLastWaveWeight : kLastWaveWeight * (std::ceil(load) - load);
   const double waves = load < 1 && !s.causal ? 1 : load + uneven;

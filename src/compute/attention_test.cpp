@@ -29,7 +29,8 @@ AttentionShape shape(double heads, double sequence, bool causal, double head_dim
 TEST(Attention, LongForwardOfFlash2ReachesItsPublishedRateOnA100) {
   // 4 * 16 heads * 16384^2 * 128 FLOP; the paper plots about 220 TFLOP/s without mask at head_dim 128, of 312.
   const double flops = 4.0 * 16 * 16384 * 16384 * 128;
-  const double rate = flops / KernelModel(a100()).attention_forward_s(AttentionKernel::kFlash2, Dtype::kBf16, shape(16, 16384, false));
+  const double rate = flops / KernelModel(a100()).attention_forward_s(AttentionKernel::kFlash2, Dtype::kBf16,
+                                                                      shape(16, 16384, false));
   EXPECT_GT(rate, 190e12);
   EXPECT_LT(rate, 230e12);
 }
@@ -85,7 +86,8 @@ TEST(Attention, UnfusedPassesOverTheScoresByHand) {
   // 16 heads, 2048^2 scores: 67.1 M. Passes: 9 B each at 0.88 * 2.039 TB/s = 336.6 us, and the products on top.
   const KernelModel model(a100());
   const auto s = shape(16, 2048, true);
-  const double products = model.gemm_s(Dtype::kBf16, 2048, 2048, 128, 16) + model.gemm_s(Dtype::kBf16, 2048, 128, 2048, 16);
+  const double products =
+      model.gemm_s(Dtype::kBf16, 2048, 2048, 128, 16) + model.gemm_s(Dtype::kBf16, 2048, 128, 2048, 16);
   EXPECT_NEAR(model.attention_forward_s(AttentionKernel::kUnfused, Dtype::kBf16, s), products + 336.6e-6 + 6e-6, 1e-6);
 }
 

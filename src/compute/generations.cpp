@@ -11,8 +11,8 @@ using hardware::Architecture;
 // MI355X 1400 / 2300, Gaudi 3 900 / 1835.
 constexpr std::array<Generation, hardware::kArchitectureCount> kGenerations{{
     {Architecture::kVolta, 0.90, 5.4e-6, 0.78, 2.40e-12, 0.90, 0.80,
-     "no GEMM table: cuBLAS tensor-core GEMM 83-110 of 125 TFLOP/s (arXiv:1803.04014, arXiv:1811.08309); tile overhead of "
-     "Ampere"},
+     "no GEMM table: cuBLAS tensor-core GEMM 83-110 of 125 TFLOP/s (arXiv:1803.04014, arXiv:1811.08309); tile overhead "
+     "of Ampere"},
     {Architecture::kTuring, 0.90, 5.4e-6, 0.45, 1.08e-12, 0.88, 0.80,
      "no GEMM table: T4 cuBLAS about 25-30 of 65 TFLOP/s at 70 W (arXiv:1903.07486); tile overhead of Ampere"},
     {Architecture::kAmpere, 1.00, 5.4e-6, 0.93, 1.282e-12, 0.88, 0.85,
@@ -21,18 +21,20 @@ constexpr std::array<Generation, hardware::kArchitectureCount> kGenerations{{
      "no GEMM table: between Ampere and Hopper; L40S limited by 350 W"},
     {Architecture::kHopper, 0.97, 1.3e-6, 0.73, 0.708e-12, 0.90, 0.53,
      "fit: GH200 nn.Linear table; sustained H200 708.5 TFLOP/s at 700 W (stas MSMF), shrunk to GH200 at 900 W"},
-    {Architecture::kBlackwell, 0.80, 2.5e-6, 0.50, 0.444e-12, 0.88, 0.30,
-     "fit: B200 GEMM table of SimuMax; sustained shrunk to 1456 TFLOP/s (stas MSMF)"},
+    {Architecture::kBlackwell, 0.88, 1.3e-6, 0.50, 0.444e-12, 0.88, 0.30,
+     "fit: B200 GEMM table of SimuMax and bursts of stas (MAMF), tile overhead of Hopper; sustained shrunk to "
+     "1456 TFLOP/s (stas MSMF)"},
     {Architecture::kCdna2, 0.80, 5.0e-6, 0.68, 1.462e-12, 0.80, 0.55,
      "no GEMM table: rocBLAS on one GCD about 0.6-0.75 of peak; BabelStream 1.3 of 1.6 TB/s; tile overhead of Ampere"},
-    {Architecture::kCdna3, 0.70, 4.0e-6, 0.50, 0.574e-12, 0.80, 0.45,
+    {Architecture::kCdna3, 0.66, 4.0e-6, 0.50, 0.574e-12, 0.80, 0.45,
      "MI300X 0.51-0.58, MI325X 0.60 of peak (stas MAMF); BabelStream 4.0-4.3 of 5.3 TB/s"},
     {Architecture::kCdna4, 0.72, 4.0e-6, 0.52, 0.609e-12, 0.80, 0.45,
      "MI355X 0.63 of peak (stas MAMF), the rest as CDNA3"},
-    {Architecture::kGaudi, 0.97, 2.0e-6, 0.60, 0.490e-12, 0.85, 0.60,
-     "Gaudi 2 0.97-0.99 and Gaudi 3 0.47-0.74 of peak (stas MAMF); memory and attention unknown, between CDNA and TPU"},
-    {Architecture::kTpu, 0.95, 1.0e-6, 0.85, 0.0, 0.90, 0.70,
-     "no GEMM table: XLA-compiled matrix products near the data sheet (MaxText reports); not power limited in the model"},
+    {Architecture::kGaudi, 0.97, 5.0e-8, 0.60, 0.490e-12, 0.85, 0.60,
+     "Gaudi 2 0.97-0.99 and Gaudi 3 0.47-0.74 of peak (stas MAMF); memory and attention unknown, between CDNA "
+     "and TPU; few large units, so hardly any overhead per tile"},
+    {Architecture::kTpu, 0.95, 5.0e-8, 0.85, 0.0, 0.90, 0.70,
+     "no GEMM table: XLA-compiled matrix products near the data sheet; not power limited in the model"},
 }};
 
 constexpr bool table_is_indexed_by_architecture() {

@@ -2,8 +2,8 @@
 // Constants of one accelerator, dense matrix products and memory-bound operators.
 //
 // A product C[m,n] = A[m,k] B[k,n] is cut into tiles of C; a compute unit works on one tile at a time, so the device
-// needs ceil(tiles / units) waves, of which the last may be nearly empty. Small tiles fill the last wave better but move
-// more operand bytes per FLOP. The library's heuristic tries to take the fastest tile, and so does the model:
+// needs ceil(tiles / units) waves, of which the last may be nearly empty. Small tiles fill the last wave better but
+// move more operand bytes per FLOP. The library's heuristic tries to take the fastest tile, and so does the model:
 //
 //   t = tail + max( min over tiles of waves * (tile FLOPs / rate * (1 + c/tm + c/tn) + overhead),
 //                   FLOPs / sustained rate under the power limit,
@@ -25,14 +25,17 @@ struct Tile {
   double m;
   double n;
 };
-constexpr std::array<Tile, 6> kTiles{{{256, 128}, {128, 256}, {128, 128}, {64, 128}, {128, 64}, {64, 64}}};
+/// The last one needs two units that share a tile (tcgen05 pairs, Blackwell).
+constexpr std::array<Tile, 7> kTiles{
+    {{256, 128}, {128, 256}, {128, 128}, {64, 128}, {128, 64}, {64, 64}, {256, 256}}};
 constexpr double kSplitMinimumK = 512;  ///< a k-slice shorter than this does not fill a pipeline
 
 std::size_t index(Dtype dtype) { return static_cast<std::size_t>(dtype); }
 
 /// The dtype whose units run a product of `dtype`: the next wider one that the part has.
 Dtype executing_dtype(const hardware::Accelerator& part, Dtype dtype) {
-  constexpr std::array<Dtype, 6> kWidening{Dtype::kFp4, Dtype::kFp8, Dtype::kBf16, Dtype::kFp16, Dtype::kTf32, Dtype::kFp32};
+  constexpr std::array<Dtype, 6> kWidening{Dtype::kFp4,  Dtype::kFp8,  Dtype::kBf16,
+                                           Dtype::kFp16, Dtype::kTf32, Dtype::kFp32};
   auto at = std::find(kWidening.begin(), kWidening.end(), dtype);
   if (dtype == Dtype::kBf16 && part.peak(dtype) <= 0) return Dtype::kFp32;  // fp16 units cannot hold its exponent
   while (at != kWidening.end() && part.peak(*at) <= 0) ++at;
@@ -58,6 +61,11 @@ detail::KernelConstants derive(const hardware::Accelerator& part) {
   const Generation& gen = generation(part.architecture);
   detail::KernelConstants out;
   out.compute_units = std::max(1, part.compute_units);
+  out.tiles = part.architecture == hardware::Architecture::kBlackwell ? kTiles.size() : kTiles.size() - 1;
+  // Systolic arrays hold their operands in large local memories; their generations' tile fraction includes the loss.
+  const bool systolic = part.architecture == hardware::Architecture::kTpu ||
+                        part.architecture == hardware::Architecture::kGaudi;
+  out.traffic_elements = systolic ? 0 : kTrafficElements;
   out.tile_overhead_s = gen.tile_overhead_s;
   out.memory_bytes_per_s = std::max(1.0, gen.memory_fraction * part.memory_bytes_per_s);
   out.attention_matrix_fraction = gen.attention_mma_fraction;
@@ -89,7 +97,7 @@ double alignment_factor(double n, double k) {
 KernelModel::KernelModel(const hardware::Accelerator& accelerator, Clock clock)
     : accelerator_(accelerator), clock_(clock), constants_(derive(accelerator)) {}
 
-double KernelModel::gemm_s(Dtype dtype, double m, double n, double k, double batch) const {
+double KernelModel::product_s(Dtype dtype, double m, double n, double k, double batch, double c_bytes) const {
   if (!(m > 0 && n > 0 && k > 0 && batch > 0)) return kKernelTail_s;
   const std::size_t slot = index(dtype);
   const double aligned = alignment_factor(n, k);
@@ -97,8 +105,9 @@ double KernelModel::gemm_s(Dtype dtype, double m, double n, double k, double bat
   const double units = constants_.compute_units;
 
   double best = 0;
-  for (const Tile& tile : kTiles) {
-    const double loss = 1 + kTrafficElements / tile.m + kTrafficElements / tile.n;
+  for (std::size_t i = 0; i < constants_.tiles; ++i) {
+    const Tile& tile = kTiles[i];
+    const double loss = 1 + constants_.traffic_elements * (1 / tile.m + 1 / tile.n);
     const double loop_s = 2 * tile.m * tile.n * k * loss / rate;
     const double tiles = std::ceil(m / tile.m) * std::ceil(n / tile.n) * batch;
     // Splitting k feeds idle units; partial sums then cross memory in fp32, written and read.
@@ -111,14 +120,28 @@ double KernelModel::gemm_s(Dtype dtype, double m, double n, double k, double bat
       if (best == 0 || time < best) best = time;
     }
   }
-  // A and B in the dtype of the product, C in 16 bits at least.
-  const double element = constants_.element_bytes[slot];
-  const double bytes = batch * (element * (m * k + k * n) + std::max(element, 2.0) * m * n);
+  const double bytes = batch * (constants_.element_bytes[slot] * (m * k + k * n) + c_bytes * m * n);
   const double memory = bytes / constants_.memory_bytes_per_s;
   const double power = clock_ == Clock::kBurst
                            ? 0
                            : 2 * m * n * k * batch / (constants_.sustained_flops_per_s[slot] * aligned);
   return kKernelTail_s + std::max({best, memory, power});
+}
+
+double KernelModel::gemm_s(Dtype dtype, double m, double n, double k, double batch) const {
+  return product_s(dtype, m, n, k, batch, std::max(constants_.element_bytes[index(dtype)], 2.0));
+}
+
+double KernelModel::gemm_accumulate_s(Dtype dtype, double m, double n, double k, double batch) const {
+  // Where the k-loops bound the product, they hide only a part of the 6 bytes that fp32 adds to a 16-bit C.
+  const double exposed_s = kEpilogueExposed * 6 * std::max(0.0, m * n * batch) / constants_.memory_bytes_per_s;
+  return std::max(gemm_s(dtype, m, n, k, batch) + exposed_s, product_s(dtype, m, n, k, batch, 8));
+}
+
+double KernelModel::grouped_gemm_s(Dtype dtype, double groups, double m, double n, double k, bool accumulate) const {
+  const double together =
+      accumulate ? gemm_accumulate_s(dtype, m, n, k, groups) : gemm_s(dtype, m, n, k, groups);
+  return std::max(together, std::max(0.0, groups) * kGroupLaunch_s);
 }
 
 double KernelModel::memory_s(double bytes) const {

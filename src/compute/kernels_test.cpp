@@ -42,7 +42,7 @@ Accelerator h100() {
 TEST(Gemm, OneFullWaveTakesItsTileTimeWorkedOutByHand) {
   // 256 x 128 tiles: 1536/256 * 2304/128 = 6 * 18 = 108 tiles, one per SM.
   // Loop: 2*256*128*4096 FLOP / (312e12/108 FLOP/s) * (1 + 12/256 + 12/128) = 92.92 us * 1.140625 = 105.99 us.
-  // Plus 5.4 us of fill and drain and 3 us of launch tail. 128 x 256 tiles give 12 * 9 = 108 too; smaller ones are slower.
+  // Plus 5.4 us of fill and drain and 3 us of launch tail. 128 x 256 tiles give 12 * 9 = 108 too; smaller are slower.
   const KernelModel model(a100(), Clock::kBurst);
   const double loop = 2.0 * 256 * 128 * 4096 / (312e12 / 108) * (1 + 12.0 / 256 + 12.0 / 128);
   EXPECT_NEAR(loop, 105.99e-6, 0.01e-6);

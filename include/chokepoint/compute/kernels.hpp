@@ -36,6 +36,8 @@ struct KernelConstants {
   std::array<double, hardware::kDtypeCount> sustained_flops_per_s{};  ///< whole device under its power limit
   std::array<double, hardware::kDtypeCount> element_bytes{};          ///< of the dtype the product really runs in
   double compute_units = 1;
+  std::size_t tiles = 1;               ///< tile shapes the generation has
+  double traffic_elements = 0;         ///< loss of a tile by operand traffic
   double tile_overhead_s = 0;          ///< fill, drain and epilogue of one tile
   double memory_bytes_per_s = 0;       ///< achieved
   double attention_matrix_fraction = 0;  ///< of the peak, before softmax shares the unit with the matrix products
@@ -50,6 +52,10 @@ class KernelModel {
   /// C[m,n] += A[m,k] B[k,n], `batch` times. Seconds. A dtype without a matrix unit runs in the next wider one that
   /// has one (bf16 on Volta runs in fp32).
   double gemm_s(hardware::Dtype dtype, double m, double n, double k, double batch = 1) const;
+  /// The same with C in fp32, read and written: weight gradients added to an fp32 buffer by the product itself.
+  double gemm_accumulate_s(hardware::Dtype dtype, double m, double n, double k, double batch = 1) const;
+  /// `groups` products of one size in several streams, one library call each (mixture-of-experts layers).
+  double grouped_gemm_s(hardware::Dtype dtype, double groups, double m, double n, double k, bool accumulate) const;
   /// Forward of the attention core (scores, softmax, values), without the projections. Seconds.
   double attention_forward_s(AttentionKernel kernel, hardware::Dtype dtype, const AttentionShape& shape) const;
   double attention_backward_s(AttentionKernel kernel, hardware::Dtype dtype, const AttentionShape& shape) const;
@@ -61,6 +67,7 @@ class KernelModel {
   const hardware::Accelerator& accelerator() const { return accelerator_; }
 
  private:
+  double product_s(hardware::Dtype dtype, double m, double n, double k, double batch, double c_bytes) const;
   double attention_flash_s(AttentionKernel kernel, hardware::Dtype dtype, const AttentionShape& shape,
                            bool backward) const;
   double attention_unfused_s(hardware::Dtype dtype, const AttentionShape& shape, bool backward) const;

@@ -117,4 +117,24 @@ struct CollectivesReport {
 };
 Result<CollectivesReport> validate_collectives(std::string_view csv, const std::string& file);
 
+/// One kernel of a table of achieved rates: a matrix product (m, n, k), grouped products or an attention kernel.
+struct MatmulRow {
+  int row = 0;                                ///< 1 = first data row
+  std::string accelerator;
+  std::string table;                          ///< accelerator, dtype and publisher: the unit of the summaries
+  std::string kernel;                         ///< product, product-accumulate, grouped, attention-forward, ...
+  std::optional<double> measured_time_s;
+  std::optional<double> predicted_time_s;
+  std::optional<double> error;                ///< predicted / measured - 1
+  std::string reason;                         ///< why there is no prediction
+};
+struct MatmulReport {
+  std::vector<MatmulRow> rows;
+  std::vector<Summary> by_table;
+  Summary overall;
+};
+/// Columns of measurements/matmul_efficiency.csv. The notes of a row say how it was measured (burst or sustained,
+/// operator and its sizes).
+Result<MatmulReport> validate_matmul(std::string_view csv, const std::string& file);
+
 }  // namespace chokepoint::validate
