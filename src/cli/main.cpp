@@ -34,6 +34,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   CommonOptions common;
   Action action;
+  add_predict(app, common, action);
+  add_plan(app, common, action);
   try {
     app.parse(argc, argv);
     return action ? action() : 3;

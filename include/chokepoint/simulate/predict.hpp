@@ -87,6 +87,19 @@ class Predictor {
 /// Fills `choke_points` by re-evaluating the step with each resource class at an attainable better value.
 void find_choke_points(const parallel::Job& job, Prediction& prediction);
 
+/// What a measured step time says about the wires: the bandwidth at which the model would take that long.
+struct Implied {
+  double measured_step_time_s = 0;
+  double ratio = 1;                   ///< measured / predicted
+  bool inside_band = false;
+  bool explained_by_wires = false;    ///< some bandwidth reproduces the measurement
+  std::string link;                   ///< which wires were varied
+  double bytes_per_s = 0;             ///< of one host into the fabric, or of one GPU inside the host
+  double expected_bytes_per_s = 0;
+  std::string suspect;                ///< first hypothesis to check, in one sentence
+};
+Implied implied_bandwidth(const parallel::Job& job, const Prediction& prediction, double measured_step_time_s);
+
 std::vector<Parameter> parameters();
 
 }  // namespace chokepoint::simulate

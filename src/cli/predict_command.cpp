@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/base/units.hpp>
+#include <chokepoint/report/predict_view.hpp>
+#include <chokepoint/simulate/predict.hpp>
+#include <memory>
+
+#include "commands.hpp"
+#include "job_options.hpp"
+
+namespace chokepoint::cli {
+
+namespace {
+
+struct PredictOptions {
+  JobOptions job;
+  std::string measured;
+};
+
+Result<std::string> predict(const PredictOptions& options, const CommonOptions& common, bool& fits) {
+  TRY_INTO(const job::JobFile file, load_job(options.job));
+  if (!file.strategy) {
+    return fail("predict needs a strategy", {options.job.file, 0, 0},
+                {"give --strategy \"tensor=8 pipeline=4 zero=1 microbatch=1\", or let chokepoint plan find one"});
+  }
+  std::optional<double> measured_s;
+  if (!options.measured.empty()) {
+    TRY_INTO(measured_s, parse_duration(options.measured));
+    if (*measured_s <= 0) return fail("--measured must be above zero");
+  }
+  const simulate::Predictor predictor(file.job);
+  TRY_INTO(simulate::Prediction prediction, predictor.predict(*file.strategy));
+  simulate::find_choke_points(file.job, prediction);
+  fits = prediction.memory.fits();
+  std::optional<simulate::Implied> implied;
+  if (measured_s) implied = simulate::implied_bandwidth(file.job, prediction, *measured_s);
+  return common.json ? report::predict_json(file.job, prediction, implied)
+                     : report::predict_text(file.job, prediction, implied, report::terminal_style(), common.quiet);
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app, CommonOptions& common, Action& action) {
+  auto options = std::make_shared<PredictOptions>();
+  CLI::App* command = app.add_subcommand("predict", "One strategy: step time, bill, efficiency ladder, memory, choke point");
+  add_common(*command, common);
+  add_job_options(*command, options->job);
+  command->add_option("--strategy", options->job.values.strategy, "for example \"tensor=8 pipeline=4 zero=1 microbatch=1 recompute=selective\"");
+  command->add_option("--measured", options->measured, "measured step time, for example 8.68s: prints the bandwidth it implies");
+  command->callback([options, &common, &action] {
+    action = [options, &common] {
+      bool fits = true;
+      const Result<std::string> text = predict(*options, common, fits);
+      return text ? deliver(common, *text, fits ? 0 : 1) : report_error(text.error());
+    };
+  });
+}
+
+}  // namespace chokepoint::cli

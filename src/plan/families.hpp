@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Familiar kinds of strategy ("FSDP", "tensor parallelism across hosts", ...): the best of each kind is kept, so that the
+// plan can say why it lost.
+#include <chokepoint/simulate/predict.hpp>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace chokepoint::plan {
+
+struct Candidate {
+  parallel::Strategy strategy;
+  double step_time_s = 0;
+};
+
+struct Family {
+  std::optional<Candidate> best;
+  std::optional<parallel::Strategy> smallest;  ///< least memory among those that do not fit
+  double smallest_bytes = 0;
+
+  void note(const Candidate& candidate);
+  void note_misfit(const parallel::Strategy& strategy, double bytes);
+};
+
+std::string family_of(const parallel::Job& job, const parallel::Strategy& strategy);
+
+/// One line for each family that lost, worst loss last: how much slower, and the class of the bill that makes it so.
+std::vector<std::string> explain_families(const parallel::Job& job, const simulate::Predictor& predictor,
+                                          const simulate::Prediction& winner, const std::map<std::string, Family>& families);
+
+}  // namespace chokepoint::plan

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schema: docs/formats/json.md. Names are stable; quantities are SI with the unit as suffix.
+#include <chokepoint/report/predict_view.hpp>
+
+#include <nlohmann/json.hpp>
+
+namespace chokepoint::report {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using simulate::Prediction;
+
+Json notes_json(const std::vector<Note>& notes) {
+  Json out = Json::array();
+  for (const Note& note : notes) out.push_back(note.text);
+  return out;
+}
+
+Json memory_json(const parallel::Memory& memory) {
+  Json parts = Json::object();
+  for (const parallel::MemoryPart& part : memory.parts) parts[part.name] = part.bytes;
+  return {{"peak_bytes", memory.reserved_bytes}, {"allocated_bytes", memory.allocated_bytes}, {"capacity_bytes", memory.capacity_bytes},
+          {"fits", memory.fits()}, {"stage", memory.stage}, {"parts", parts}};
+}
+
+Json choke_json(const simulate::ChokePoint& c) {
+  return {{"kind", c.kind}, {"where", c.where}, {"change", c.change}, {"step_time_if_ideal_s", c.step_time_if_changed_s}};
+}
+
+Json prediction_json(const Prediction& p) {
+  Json bill = Json::object();
+  for (int i = 0; i < simulate::kBillCount; ++i) {
+    bill[std::string(simulate::name(static_cast<simulate::Bill>(i)))] = p.bill[static_cast<std::size_t>(i)];
+  }
+  Json ladder = Json::array();
+  for (const simulate::Rung& rung : p.ladder) ladder.push_back({{"name", rung.name}, {"fraction", rung.fraction}});
+  Json out = {{"strategy", parallel::to_text(p.strategy)},
+              {"step_time_s", p.step_time_s},
+              {"step_time_low_s", p.step_time_low_s},
+              {"step_time_high_s", p.step_time_high_s},
+              {"tokens_per_s_per_gpu", p.tokens_per_s_per_gpu},
+              {"model_flops_per_s_per_gpu", p.model_flops_per_s_per_gpu},
+              {"mfu", p.mfu},
+              {"hfu", p.hfu},
+              {"bill", bill},
+              {"ladder", ladder},
+              {"memory", memory_json(p.memory)}};
+  out["choke_point"] = p.choke_points.empty() ? Json(nullptr) : choke_json(p.choke_points.front());
+  Json others = Json::array();
+  for (const simulate::ChokePoint& c : p.choke_points) others.push_back(choke_json(c));
+  out["choke_points"] = others;
+  out["findings"] = p.findings;
+  out["assumptions"] = notes_json(p.assumptions);
+  return out;
+}
+
+Json job_json(const parallel::Job& job) {
+  return {{"model", job.model.name},
+          {"parameters", model::count_parameters(job.model).total},
+          {"accelerator", job.accelerator.name},
+          {"gpus", job.gpus},
+          {"gpus_per_host", job.cluster.gpus_per_host()},
+          {"batch", job.global_batch},
+          {"sequence", job.sequence},
+          {"precision", std::string(hardware::name(job.dtype))}};
+}
+
+Json sources_json(const parallel::Job& job) {
+  Json out = Json::array();
+  if (!job.accelerator.source.empty()) out.push_back(job.accelerator.source);
+  if (!job.model.source.empty()) out.push_back(job.model.source);
+  if (!job.cluster.fabric.origin.empty()) out.push_back(job.cluster.fabric.origin);
+  return out;
+}
+
+Json implied_json(const simulate::Implied& i) {
+  Json out = {{"measured_step_time_s", i.measured_step_time_s}, {"ratio", i.ratio}, {"inside_band", i.inside_band},
+              {"explained_by_wires", i.explained_by_wires}, {"link", i.link}, {"expected_bytes_per_s", i.expected_bytes_per_s}, {"suspect", i.suspect}};
+  if (i.explained_by_wires) out["implied_bytes_per_s"] = i.bytes_per_s;
+  return out;
+}
+
+std::string dumped(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string predict_json(const parallel::Job& job, const Prediction& p, const std::optional<simulate::Implied>& implied) {
+  Json out = {{"schema", "chokepoint.predict/1"}, {"job", job_json(job)}};
+  out.update(prediction_json(p));
+  out["sources"] = sources_json(job);
+  if (implied) out["measured"] = implied_json(*implied);
+  return dumped(out);
+}
+
+std::string plan_json(const parallel::Job& job, const plan::Plan& plan) {
+  Json candidates = Json::array();
+  for (const Prediction& p : plan.candidates) candidates.push_back(prediction_json(p));
+  Json rejected = Json::array();
+  for (const plan::Rejected& r : plan.rejected) rejected.push_back({{"reason", r.reason}, {"count", r.count}});
+  Json out = {{"schema", "chokepoint.plan/1"},
+              {"job", job_json(job)},
+              {"candidates", candidates},
+              {"space", {{"enumerated", plan.enumerated}, {"pruned", plan.pruned}, {"evaluated", plan.evaluated}, {"rejected", rejected}}},
+              {"optimal", plan.optimal},
+              {"why_not", plan.why_not},
+              {"closest", plan.closest ? prediction_json(*plan.closest) : Json(nullptr)},
+              {"would_fit", plan.would_fit},
+              {"sources", sources_json(job)}};
+  return dumped(out);
+}
+
+}  // namespace chokepoint::report
