@@ -3,8 +3,6 @@
 #include <chokepoint/validate/validate.hpp>
 #include <gtest/gtest.h>
 
-#include <cstdio>
-
 namespace chokepoint::validate {
 namespace {
 
@@ -72,9 +70,6 @@ TEST(Matmul, PublishedTablesStayWithinTheirMeasuredError) {
   ASSERT_TRUE(text);
   const auto report = validate_matmul(*text, path);
   ASSERT_TRUE(report) << format(report.error());
-  for (const Summary& s : report->by_table)
-    std::printf("%-90s n %4d  predicted %4d  median %5.1f %%  p90 %5.1f %%  bias %+5.1f %%\n", s.name.c_str(), s.rows,
-                s.predicted, 100 * s.median_absolute, 100 * s.p90_absolute, 100 * s.bias);
   EXPECT_LE(report->overall.median_absolute, 0.06);
   for (const Summary& s : report->by_table) {
     if (s.predicted < 30 || s.name.find("product") == std::string::npos) continue;
