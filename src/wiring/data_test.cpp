@@ -129,6 +129,44 @@ TEST(WiringData, EveryPathMatrixGivesItsCounts) {
   }
 }
 
+/// The ways in which people paste: each line gets something before or after it.
+struct Paste {
+  std::string name;
+  std::string before;
+  std::string after;
+};
+
+TEST(WiringData, PathMatricesSurviveHowPeoplePasteThem) {
+  const std::vector<Expected> files = expectations("topo-m");
+  if (files.empty()) GTEST_SKIP() << "no collection at " << kCollection;
+  const std::vector<Paste> pastes{{"rank prefix", "node01: ", ""},
+                                  {"mpirun", "[1,0]<stdout>:", ""},
+                                  {"timestamp", "2024-05-01T10:11:12.123456Z INFO [rank 3] ", ""},
+                                  {"ray", "(RayTrainWorker pid=4242, ip=10.0.0.1) ", ""},
+                                  {"compose", "worker-0  | ", ""},
+                                  {"tab", "node7\t", ""},
+                                  {"quote", "> > ", ""},
+                                  {"indented", "      ", "   "},
+                                  {"windows", "", "\r"},
+                                  {"colour", "\x1b[0m", "\x1b[1;32m\x1b[K"},
+                                  {"lost escape", "[0m", "^[[0m"},
+                                  {"code", "`", "`"}};
+  for (const Expected& expected : files) {
+    if (expected.computed == "not parsed as a matrix") continue;
+    const auto text = read_text_file(kCollection + expected.file);
+    ASSERT_TRUE(text);
+    for (const Paste& paste : pastes) {
+      SCOPED_TRACE(expected.file + ", " + paste.name);
+      std::string pasted = "Here is what I get:\n```\nuser@host:~$ nvidia-smi topo -m\n";
+      for (const std::string_view line : split_lines(*text)) pasted += paste.before + std::string(line) + paste.after + "\n";
+      pasted += "```\nGPU0 and GPU1 look fine, don't they?\n";
+      const Result<Host> host = read_topo_matrix(pasted, expected.file);
+      ASSERT_TRUE(host) << format(host.error());
+      check_matrix(*host, expected.computed);
+    }
+  }
+}
+
 /// Sum of links of a kind that GPUs list.
 int listed_links(const Host& host, LinkKind kind) {
   int sum = 0;

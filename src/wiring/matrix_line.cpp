@@ -59,6 +59,21 @@ void join_gpu_numbers(std::string& text) {
   }
 }
 
+/// "[1,0]<stdout>:GPU0" -> "[1,0]<stdout>:", "GPU0".
+void split_prefixes(Line& line) {
+  for (std::size_t i = 0; i < line.words.size(); ++i) {
+    const std::string text = line.words[i].text;
+    const std::size_t end = text.find_last_of(":>])|");
+    if (end == std::string::npos || !is_device_name(std::string_view(text).substr(end + 1))) continue;
+    Word device = line.words[i];
+    device.text = text.substr(end + 1);
+    device.column += static_cast<int>(end) + 1;
+    line.words[i].text = text.substr(0, end + 1);
+    line.words.insert(line.words.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(device));
+    return;  // a line has one prefix
+  }
+}
+
 }  // namespace
 
 std::string clean_line(std::string_view raw) {
@@ -107,6 +122,7 @@ Line cut_line(const std::string& clean, int number) {
     line.words.back().text += c;
     ++column;
   }
+  split_prefixes(line);
   return line;
 }
 

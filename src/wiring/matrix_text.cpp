@@ -75,6 +75,13 @@ std::vector<Tail> parse_tail(const Line& line, std::size_t begin) {
   return tail;
 }
 
+/// A row of `topo -p2p`: what may be copied directly, not how.
+bool is_p2p_row(const Line& line, std::size_t begin) {
+  return std::any_of(line.words.begin() + static_cast<std::ptrdiff_t>(begin), line.words.end(), [](const Word& word) {
+    return word.text == "OK" || word.text == "NS" || word.text == "CNS" || word.text == "TNS" || word.text == "GNS";
+  });
+}
+
 class Parser {
  public:
   explicit Parser(const std::string& file) : file_(file) {}
@@ -197,8 +204,10 @@ bool Parser::read_row(const Line& line) {
       group_line_ = line.number;
     }
     if (!is_device_name(label) || is_gpu_group(label)) continue;
-    const std::string next = lower(line.words[i + 1].text);
-    if (is_gpu_name(label) && (next == "ok" || next == "ns" || next == "cns" || next == "tns") && p2p_line_ == 0) p2p_line_ = line.number;
+    if (is_gpu_name(label) && is_p2p_row(line, i + 1)) {
+      if (p2p_line_ == 0) p2p_line_ = line.number;
+      return true;
+    }
     std::size_t first_class = i + 1;
     while (first_class < line.words.size() && is_blank_cell(line.words[first_class].text)) ++first_class;
     if (first_class == line.words.size() || parse_cells(line.words[first_class].text, rest).empty()) continue;
