@@ -13,39 +13,39 @@ struct ProtocolLatency {
 };
 
 struct Constants {
-  ProtocolLatency ll{6.6e-6, 1.8e-6, 3.0e-6, 3.5e-6};
-  ProtocolLatency ll128{14e-6, 2.5e-6, 0, 5e-6};
-  ProtocolLatency simple{12e-6, 6.0e-6, 7.5e-6, 16e-6};
-  double gather_hop = 1.3;       ///< a hop of all_gather or reduce_scatter against one of all_reduce
-  double chain_hop = 0.35;       ///< a hop of broadcast or reduce, which only pass data on
-  double peer_s = 1.0e-6;        ///< all_to_all: one more peer
+  ProtocolLatency ll{8.7e-6, 2.6e-6, 3.5e-6, 6.0e-6};
+  ProtocolLatency ll128{20e-6, 3.8e-6, 0, 5.7e-6};
+  ProtocolLatency simple{21e-6, 8.4e-6, 8.8e-6, 20.5e-6};
+  double gather_hop = 1.4;       ///< a hop of all_gather or reduce_scatter against one of all_reduce
+  double chain_hop = 0.45;       ///< a hop of broadcast or reduce, which only pass data on
+  double peer_s = 1.1e-6;        ///< all_to_all: one more peer
   double efa_hop = 4.0;          ///< network hops over EFA against InfiniBand
   double tcp_hop = 8.0;          ///< network hops over TCP sockets, also Omni-Path verbs
 
-  double ll_share = 0.45;        ///< LL moves 4 bytes of data with 4 bytes of flag
-  double ll_cap_bytes_per_s = 25e9;
-  double ll128_share = 0.90;     ///< 120 of 128 bytes are data
+  double ll_share = 0.42;        ///< of the bandwidth of simple; half of its bytes are flags
+  double ll_cap_bytes_per_s = 18.5e9;
+  double ll128_share = 0.66;     ///< attained at the sizes where it is the best choice; 120 of its 128 bytes are data
 
-  double nvlink = 0.81;          ///< share of the specified rate a ring reaches
-  double xgmi = 0.72;
+  double nvlink = 0.785;          ///< share of the specified rate a ring reaches
+  double xgmi = 0.74;
   double pcie = 0.85;
   double bounce = 0.60;          ///< PCIe through host memory
-  double dram = 0.65;            ///< memory of a socket
-  double direct = 0.90;          ///< all_to_all and send against a ring, on the same links
+  double dram = 0.71;            ///< memory of a socket
+  double direct = 0.90;          ///< all_to_all against a ring, on the same links
 
-  double infiniband = 0.93;      ///< share of the line rate
-  double roce = 0.85;
-  double efa = 0.85;
-  double slingshot = 0.45;
-  double omni_path = 0.17;
-  double tcp_cap_bytes_per_s = 2.5e9;  ///< sockets of one NIC
+  double infiniband = 0.94;      ///< share of the line rate
+  double roce = 0.65;
+  double efa = 0.84;
+  double slingshot = 0.40;
+  double omni_path = 0.145;
+  double tcp_cap_bytes_per_s = 1.17e9;  ///< sockets of one NIC
   double tcp = 0.85;
-  double network_direct = 0.80;  ///< all_to_all across hosts against a ring
+  double network_direct = 0.85;  ///< all_to_all across hosts against a ring
 
-  double nvls_latency_s = 20e-6;
-  double nvls_hopper = 0.61;     ///< algorithm bandwidth as share of the specified link rate
-  double nvls_blackwell = 0.50;
-  double tree = 0.90;            ///< bandwidth of the chain inside a host against a ring
+  double nvls_latency_s = 19e-6;
+  double nvls_hopper = 0.54;     ///< algorithm bandwidth as share of the specified link rate
+  double nvls_blackwell = 0.46;
+  double tree = 0.60;            ///< bandwidth of the chain inside a host against a ring
 };
 inline constexpr Constants kConstants{};
 

@@ -247,16 +247,16 @@ bool through_nvswitch(const Host& host, const std::vector<int>& group) {
   });
 }
 
-void add_ring(Loads& loads, Routes& routes, const std::vector<int>& group, const std::vector<std::size_t>& order) {
-  for (std::size_t i = 0; i < order.size(); ++i) {
+void add_ring(Loads& loads, Routes& routes, const std::vector<int>& group, const std::vector<std::size_t>& order, bool closed = true) {
+  for (std::size_t i = 0; i + (closed ? 0 : 1) < order.size(); ++i) {
     const int from = group[order[i]];
     const int to = group[order[(i + 1) % order.size()]];
     loads.add(routes.between(from, to), routes.bounces(from, to));
   }
 }
 
-/// Best order of a ring that all sibling groups take at once.
-Limit routed_ring(const Host& host, const Scale& scale, const std::vector<std::vector<int>>& groups) {
+/// Best order of a ring that all sibling groups take at once, and the rate of the same ring left open.
+Limit routed_ring(const Host& host, const Scale& scale, const std::vector<std::vector<int>>& groups, double& chain_bytes_per_s) {
   Routes routes(host);
   Loads loads(host, scale);
   std::vector<std::size_t> order(groups.front().size());
@@ -272,6 +272,9 @@ Limit routed_ring(const Host& host, const Scale& scale, const std::vector<std::v
       best = order;
     }
   } while (order.size() <= kMaxSearchedRing && std::next_permutation(order.begin() + 1, order.end()));
+  loads.clear();
+  for (const std::vector<int>& group : groups) add_ring(loads, routes, group, best, false);
+  chain_bytes_per_s = loads.limit().bytes_per_s;
   loads.clear();
   for (const std::vector<int>& group : groups) add_ring(loads, routes, group, best);
   return loads.limit();
@@ -412,17 +415,17 @@ void set_inside(Path& path, const Host& host, const hardware::Accelerator& accel
     }
     path.direct = path.ring;
   } else if (switched) {
-    path.ring = routed_ring(host, scale, groups);
+    path.ring = routed_ring(host, scale, groups, path.chain_bytes_per_s);
     path.direct = path.ring;
   } else {
     path.ring = direct_rings(host, scale, groups.front());
     path.hop = path.ring.bytes_per_s > 0 ? HopKind::kNvLink : HopKind::kPcie;
-    const Limit routed = routed_ring(host, scale, groups);
+    const Limit routed = routed_ring(host, scale, groups, path.chain_bytes_per_s);
     if (routed.bytes_per_s > path.ring.bytes_per_s) path.ring = routed;
     path.direct = routed_all_to_all(host, scale, groups);
     path.has_ll128 = path.hop == HopKind::kNvLink;
   }
-  path.direct.bytes_per_s *= kConstants.direct;
+  path.chain_bytes_per_s = std::max(path.chain_bytes_per_s, path.ring.bytes_per_s);
   if (switched && path.per_island > 2) path.nvls_bytes_per_s = path.ring.wire_bytes_per_s * nvls_share(accelerator);
 }
 
@@ -462,6 +465,7 @@ Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& ac
     path.network.wire_bytes_per_s *= static_cast<double>(domain) / siblings;
     if (siblings > 1 && !path.network.where.empty()) path.network.where += ", shared by " + std::to_string(siblings) + " groups";
     path.network_hop = transport_hop(cluster.fabric.transport);
+    path.tree_pays = cluster.fabric.transport != topology::Transport::kTcp;
     apply_fabric(path, cluster.fabric, scale, hosts, group.host_stride);
   }
   set_measured(path, cluster.measured, siblings);

@@ -25,11 +25,13 @@ struct Path {
   HopKind hop = HopKind::kNvLink;
   bool has_ll128 = true;    ///< NCCL: LL128 needs NVLink inside the host
   Limit ring;               ///< bus bandwidth of rings inside the island
+  double chain_bytes_per_s = 0; ///< the same without the hop that closes the ring: broadcast and reduce
   Limit direct;             ///< what one GPU sends to its peers inside the island, all peers at once
   double nvls_bytes_per_s = 0;  ///< algorithm bandwidth of NVLink SHARP; 0 where there is none
   Limit network;            ///< what this group may send out of an island
   double network_direct_bytes_per_s = 0;  ///< the same for all_to_all, whose traffic crosses leaves
   double network_hop = 1;   ///< multiplier on the latency of a network hop
+  bool tree_pays = true;    ///< two islands gain from a tree; not over sockets, whose threads are the limit
   /// Bus bandwidths measured on this cluster, as far as they speak about this group.
   std::optional<double> measured_all_reduce, measured_all_gather, measured_reduce_scatter;
 };

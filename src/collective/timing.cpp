@@ -38,6 +38,7 @@ struct Shape {
   double ring_bytes = 0;
   double rounds = 1;      ///< times the ring is walked: all_reduce twice
   double hop_factor = 1;
+  bool open = false;      ///< a chain: the hop that closes the ring is not used
 };
 
 Shape shape_of(Op op, double bytes, int n) {
@@ -47,7 +48,7 @@ Shape shape_of(Op op, double bytes, int n) {
     case Op::kAllGather:
     case Op::kReduceScatter: return {part * bytes, 1, kConstants.gather_hop};
     case Op::kBroadcast:
-    case Op::kReduce: return {bytes, 1, kConstants.chain_hop};
+    case Op::kReduce: return {bytes, 1, kConstants.chain_hop, true};
     case Op::kAllToAll: return {part * bytes, 1, 1};
     case Op::kSendRecv: return {bytes, 1, 1};
   }
@@ -61,8 +62,8 @@ double hop_s(const Path& path, const ProtocolLatency& latency) {
 double rate_or_infinity(double bytes_per_s) { return bytes_per_s > 0 ? bytes_per_s : kInfinity; }
 
 /// Bandwidth of the narrowest part a ring passes; 0 only when there is no way at all.
-double ring_bytes_per_s(const Path& path) {
-  const double inside = path.per_island > 1 ? path.ring.bytes_per_s : kInfinity;
+double ring_bytes_per_s(const Path& path, bool open) {
+  const double inside = path.per_island > 1 ? (open ? path.chain_bytes_per_s : path.ring.bytes_per_s) : kInfinity;
   const double outside = path.islands > 1 ? path.network.bytes_per_s : kInfinity;
   return std::min(inside, outside);
 }
@@ -71,7 +72,7 @@ Candidate ring(const Shape& shape, const Path& path, const Protocol& protocol) {
   const double borders = path.islands > 1 ? path.islands - 1 : 0;
   const double inner = path.ranks - 1 - borders;
   const double hops = inner * hop_s(path, protocol.latency) + borders * path.network_hop * protocol.latency.network_hop_s;
-  const double rate = std::min(ring_bytes_per_s(path) * protocol.share, protocol.cap_bytes_per_s);
+  const double rate = std::min(ring_bytes_per_s(path, shape.open) * protocol.share, protocol.cap_bytes_per_s);
   return {protocol.latency.base_s + shape.rounds * shape.hop_factor * hops, shape.ring_bytes / rate, "ring", protocol.name};
 }
 
@@ -81,7 +82,7 @@ Candidate tree(double bytes, const Path& path, const Protocol& protocol) {
   const double levels = std::log2(static_cast<double>(path.islands));
   const double latency = protocol.latency.base_s + 2 * ((path.per_island - 1) * hop_s(path, protocol.latency) +
                                                         levels * path.network_hop * protocol.latency.network_hop_s);
-  const double sent = path.islands == 2 ? bytes : 2 * bytes;
+  const double sent = path.islands == 2 && path.tree_pays ? bytes : 2 * bytes;
   const double outside = sent / std::min(path.network.bytes_per_s * protocol.share, protocol.cap_bytes_per_s);
   double inside = 0;
   if (path.per_island > 1) {
@@ -113,7 +114,7 @@ Candidate direct(Op op, double bytes, const Path& path, const Protocol& protocol
     transfer = bytes / (crosses ? std::min(path.network.bytes_per_s * protocol.share, protocol.cap_bytes_per_s) : inside_rate);
   } else {
     latency += (n - 1) * kConstants.peer_s;
-    if (g > 1) transfer = bytes * (g - 1) / n / inside_rate;
+    if (g > 1) transfer = bytes * (g - 1) / n / (inside_rate * kConstants.direct);
     if (crosses) transfer = std::max(transfer, g * bytes * (n - g) / n / (path.network_direct_bytes_per_s * protocol.share));
   }
   return {latency, transfer, "direct", protocol.name};

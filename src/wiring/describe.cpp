@@ -19,6 +19,8 @@ constexpr int kMaxHosts = 1 << 20;
 constexpr int kMaxGpusPerHost = 64;
 /// GPUs of one rack-scale NVLink domain. Source: NVIDIA GB200 NVL72 data sheet: 18 compute trays of 4 GPUs.
 constexpr int kNvl72Gpus = 72;
+/// Hosts with several NICs have at least this many GPUs (4 in HPC nodes, 8 in HGX boards).
+constexpr int kUsualGpusPerHost = 4;
 
 bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 
@@ -172,6 +174,9 @@ double nic_class_bytes_per_s(int pcie_generation) {
 void complete(InterWords& inter, const Accelerator& accelerator, int gpus, std::vector<Note>& notes) {
   const double usual = nic_class_bytes_per_s(accelerator.pcie_generation);
   if (inter.nics > 0 && inter.per_gpu) inter.nics *= gpus;
+  if (inter.nics == 0 && inter.nic_bytes_per_s > 0 && inter.host_bytes_per_s > 0) {
+    inter.nics = std::max(1, static_cast<int>(std::lround(inter.host_bytes_per_s / inter.nic_bytes_per_s)));
+  }
   if (inter.nics > 0 && inter.nic_bytes_per_s <= 0) {
     inter.nic_bytes_per_s = inter.host_bytes_per_s > 0 ? inter.host_bytes_per_s / inter.nics : usual;
     assume(notes, "NICs of " + format_rate(inter.nic_bytes_per_s) + " (speed not stated)");
@@ -187,6 +192,16 @@ void complete(InterWords& inter, const Accelerator& accelerator, int gpus, std::
     inter.nic_bytes_per_s = usual;
     assume(notes, "one NIC of " + format_rate(usual) + " per GPU (network not stated)");
   }
+}
+
+/// A job on a part of a host's GPUs reaches the NICs beside them, as many as their slots feed; the others stay idle.
+void leave_idle_nics(InterWords& inter, const Accelerator& accelerator, int gpus, std::vector<Note>& notes) {
+  const auto slot = hardware::pcie_bytes_per_s(std::clamp(accelerator.pcie_generation, 3, 6), 16);
+  if (!slot || inter.per_gpu || inter.nics <= gpus || gpus >= kUsualGpusPerHost) return;
+  const int per_gpu = std::max(1, static_cast<int>(*slot / inter.nic_bytes_per_s));
+  if (per_gpu * gpus >= inter.nics) return;
+  inter.nics = per_gpu * gpus;
+  assume(notes, std::to_string(inter.nics) + " of the NICs of a host serve its " + std::to_string(gpus) + " GPUs in use");
 }
 
 /// PCIe switches (or, without any, root complexes) in the order of the GPUs below them.
@@ -253,14 +268,29 @@ void set_links_per_gpu(topology::Host& host, const Accelerator& accelerator, int
   }
 }
 
+/// One or two GeForce cards sit in a desktop: two channels of memory instead of a server's six to eight.
+/// Source: JEDEC DDR4-3200 and DDR5-5600, 8 bytes a channel and transfer.
+void set_desktop_memory(topology::Host& host, const Accelerator& accelerator, int gpus, std::vector<Note>& notes) {
+  if (accelerator.pcie_peer_to_peer || gpus > 2) return;
+  const double bytes_per_s = 2 * 8 * (accelerator.pcie_generation >= 5 ? 5600e6 : 3200e6);
+  for (topology::Link& link : host.links) {
+    if (link.kind == topology::LinkKind::kMemory) link.bandwidth.specified_bytes_per_s = bytes_per_s;
+  }
+  assume(notes, "a desktop with two memory channels (" + format_rate(bytes_per_s) + ")");
+}
+
 }  // namespace
 
 Result<Accelerator> accelerator_from_words(std::string_view text, std::string_view hint, std::vector<Note>& notes) {
   const std::string whole(trim(text));
-  if (auto exact = hardware::find_accelerator(whole)) return *exact;
   const std::vector<std::string> words = words_of(whole);
   const std::string lower_hint = lower(hint);
   const bool prefer_pcie = has(lower_hint, "pcie") && !has(lower_hint, "nvswitch");
+  if (auto exact = hardware::find_accelerator(whole)) {
+    // An alias without a board form means the usual board; words about PCIe say that it is the other one.
+    const bool form_open = !has(lower(whole), "sxm") && has(exact->name, "sxm");
+    if (!prefer_pcie || !form_open) return *exact;
+  }
   const Accelerator* best = nullptr;
   int best_score = 0;
   for (const Accelerator& candidate : hardware::accelerators()) {
@@ -323,7 +353,7 @@ IntraWords intra_from_words(std::string_view text, const Accelerator& accelerato
     intra.links_per_pair = std::max(1, accelerator.nvlinks / 3);
   } else {
     intra.interconnect = GpuInterconnect::kNvSwitch;
-    if (!has(words, "nvswitch") && !nvl72) assume(notes, "NVSwitch between the GPUs of a host");
+    if (said && !has(words, "nvswitch") && !nvl72) assume(notes, "NVSwitch between the GPUs of a host");
   }
   if (nvl72) intra.nvlink_domain_hosts = std::max(1, kNvl72Gpus / gpus);
   return intra;
@@ -377,12 +407,14 @@ Result<topology::Cluster> cluster_from_words(std::string_view accelerator_text, 
   TRY_INTO(topology::Host host, build_host(host_template(accelerator, intra, gpus)));
   host.peer_to_peer = intra.peer_to_peer_granted || (accelerator.pcie_peer_to_peer && !intra.peer_to_peer_denied);
   host.nvlink_domain_hosts = intra.nvlink_domain_hosts;
+  if (!host.peer_to_peer) set_desktop_memory(host, accelerator, gpus, cluster.notes);
   if (intra.links_per_gpu > 0 && intra.interconnect == GpuInterconnect::kNvSwitch) {
     set_links_per_gpu(host, accelerator, intra.links_per_gpu);
   }
   if (hosts > 1) {
     InterWords inter = inter_from_words(inter_link, cluster.notes);
     complete(inter, accelerator, gpus, cluster.notes);
+    leave_idle_nics(inter, accelerator, gpus, cluster.notes);
     // GeForce drivers refuse peer memory to NICs as they do to other cards.
     host.gpudirect_rdma = accelerator.pcie_peer_to_peer && !inter.without_gpudirect;
     TRY_INTO([[maybe_unused]] const bool attached, attach_nics(host, inter, accelerator.pcie_generation));

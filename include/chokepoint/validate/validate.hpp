@@ -113,7 +113,10 @@ struct CollectiveRow {
 struct CollectivesReport {
   std::vector<CollectiveRow> rows;
   std::vector<Summary> by_system;
+  std::vector<Summary> by_op;
+  std::vector<Summary> by_size;   ///< bins of a factor of sixteen
   Summary overall;
+  double median_of_system_medians = 0;
 };
 Result<CollectivesReport> validate_collectives(std::string_view csv, const std::string& file);
 
