@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands.hpp"
+
+#include <chokepoint/base/files.hpp>
+#include <chokepoint/collective/collective.hpp>
+#include <chokepoint/compute/kernels.hpp>
+#include <chokepoint/report/validate_view.hpp>
+#include <chokepoint/simulate/predict.hpp>
+#include <chokepoint/validate/validate.hpp>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace chokepoint::cli {
+namespace {
+
+struct ValidateOptions {
+  std::vector<std::string> files;
+  std::string csv;
+  std::string html;
+  bool parameters = false;
+};
+
+constexpr int kPartial = 4;
+
+std::vector<Parameter> all_parameters() {
+  std::vector<Parameter> all;
+  for (const auto& part : {compute::parameters(), collective::parameters()}) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+/// What one or several tables gave; runs and out-of-memory tables are judged together.
+struct Findings {
+  std::optional<validate::RunsReport> runs;
+  std::string runs_file;
+  std::optional<validate::FitReport> fits;
+  std::optional<validate::CollectivesReport> collectives;
+};
+
+Result<bool> read_table(const std::string& file, Findings& findings) {
+  TRY_INTO(const std::string text, read_text_file(file));
+  TRY_INTO(const validate::Table table, validate::recognise_table(text, file));
+  switch (table) {
+    case validate::Table::kRuns: {
+      TRY_INTO(findings.runs, validate::validate_runs(text, file));
+      findings.runs_file = file;
+      return true;
+    }
+    case validate::Table::kOom: {
+      TRY_INTO(findings.fits, validate::validate_fits(text, file));
+      return true;
+    }
+    case validate::Table::kCollectives:
+    case validate::Table::kMatmul:
+      return fail("a table of collectives or matrix products: not compared yet", {file, 1, 1},
+                  {"tables of runs and of out-of-memory configurations are"});
+  }
+  return fail("table of no known kind", {file, 1, 1});
+}
+
+Result<bool> write_extras(const ValidateOptions& options, const Findings& findings) {
+  if (!findings.runs && !(options.csv.empty() && options.html.empty())) {
+    return fail("--csv and --html need a table of runs");
+  }
+  if (!options.csv.empty()) {
+    if (auto done = write_text_file(options.csv, report::runs_csv(*findings.runs)); !done) return done;
+  }
+  if (!options.html.empty()) {
+    return write_text_file(options.html, report::runs_html(*findings.runs, findings.runs_file));
+  }
+  return true;
+}
+
+std::string present(const Findings& findings, const CommonOptions& common) {
+  report::Style style;
+  if (common.out == "-") style = report::terminal_style();
+  std::vector<std::string> parts;
+  const auto add = [&](const auto& report, auto json, auto text) {
+    if (report) parts.push_back(common.json ? json(*report) : text(*report, style));
+  };
+  add(findings.runs, report::runs_json, report::runs_text);
+  add(findings.fits, report::fits_json, report::fits_text);
+  add(findings.collectives, report::collectives_json, report::collectives_text);
+  std::string out;
+  for (std::size_t i = 0; i < parts.size(); ++i) out += (i == 0 ? "" : common.json ? "," : "\n") + parts[i];
+  return common.json && parts.size() > 1 ? "{\"schema_version\":1,\"kind\":\"validate\",\"tables\":[" + out + "]}\n" : out;
+}
+
+int run(const ValidateOptions& options, const CommonOptions& common) {
+  if (options.parameters) {
+    const std::vector<Parameter> parameters = all_parameters();
+    report::Style style;
+    if (common.out == "-") style = report::terminal_style();
+    return deliver(common, common.json ? report::parameters_json(parameters) : report::parameters_text(parameters, style));
+  }
+  if (options.files.empty()) return report_error(Error{"no table given: chokepoint validate RUNS.csv", {}, {}});
+  Findings findings;
+  for (const std::string& file : options.files) {
+    if (auto read = read_table(file, findings); !read) return report_error(read.error());
+  }
+  if (findings.fits && findings.runs) validate::add_runs_of_same_sources(*findings.fits, *findings.runs);
+  if (auto written = write_extras(options, findings); !written) return report_error(written.error());
+  const bool nothing = findings.runs && findings.runs->overall.rows > 0 && findings.runs->overall.predicted == 0;
+  return deliver(common, present(findings, common), nothing ? kPartial : 0);
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, CommonOptions& common, Action& action) {
+  auto options = std::make_shared<ValidateOptions>();
+  CLI::App* command = app.add_subcommand("validate", "compare predictions with published measurements");
+  command->add_option("FILE", options->files,
+                      "tables as CSV: training runs, out-of-memory configurations, collectives (told apart by the header)");
+  command->add_option("--csv", options->csv, "write one line per run with job, bill and error to this file");
+  command->add_option("--html", options->html, "write a page with drawings to this file");
+  command->add_flag("--parameters", options->parameters, "print every constant of the model with its source");
+  add_common(*command, common);
+  command->callback([options, &common, &action] { action = [options, &common] { return run(*options, common); }; });
+}
+
+}  // namespace chokepoint::cli
