@@ -87,19 +87,34 @@ std::vector<std::vector<int>> sibling_groups(const std::vector<int>& gpus, int m
 /// Hops counted on directed links, and on the memory of sockets by copies that stop there.
 class Loads {
  public:
-  Loads(const Host& host, const Scale& scale) : host_(host), scale_(scale), hops_(host.links.size(), 0.0), bounced_(host.links.size(), false), copies_(host.devices.size(), 0.0) {}
+  Loads(const Host& host, const Scale& scale) : host_(host), scale_(scale), hops_(host.links.size(), 0.0), copies_(host.devices.size(), 0.0) {
+    for (const Link& link : host.links) {
+      capacity_.push_back(capacity_of(link, false));
+      bounce_capacity_.push_back(capacity_of(link, true));
+    }
+    memory_.assign(host.devices.size(), 0.0);
+    for (const Link& link : host.links) {
+      if (link.kind != LinkKind::kMemory) continue;
+      // Copies per second that a socket's memory takes: each is written once and read once.
+      double& memory = memory_[static_cast<std::size_t>(link.to)];
+      memory = std::max(memory, link.bandwidth.effective() * kConstants.dram * scale.pcie / 2);
+    }
+  }
 
   void clear() {
-    std::fill(hops_.begin(), hops_.end(), 0.0);
+    for (const std::size_t index : touched_) hops_[index] = 0;
+    touched_.clear();
     std::fill(copies_.begin(), copies_.end(), 0.0);
   }
 
   void add(const topology::Route& route, bool through_memory, double weight = 1) {
+    bounced_ = bounced_ || through_memory;
     bool stopped = false;
     for (const int index : route.links) {
-      hops_[static_cast<std::size_t>(index)] += weight;
-      bounced_[static_cast<std::size_t>(index)] = through_memory;
-      const int to = link_of(host_, index).to;
+      const auto at = static_cast<std::size_t>(index);
+      if (hops_[at] == 0) touched_.push_back(at);
+      hops_[at] += weight;
+      const int to = host_.links[at].to;
       if (through_memory && !stopped && device(host_, to).kind == DeviceKind::kCpu) {
         copies_[static_cast<std::size_t>(to)] += weight;
         stopped = true;
@@ -110,11 +125,9 @@ class Loads {
   /// Rate at which every counted flow can run.
   double rate() const {
     double rate = kInfinity;
-    for (std::size_t i = 0; i < hops_.size(); ++i) {
-      if (hops_[i] > 0) rate = std::min(rate, capacity(i) / hops_[i]);
-    }
+    for (const std::size_t i : touched_) rate = std::min(rate, capacity(i) / hops_[i]);
     for (std::size_t i = 0; i < copies_.size(); ++i) {
-      if (copies_[i] > 0) rate = std::min(rate, memory(i) / copies_[i]);
+      if (copies_[i] > 0 && memory_[i] > 0) rate = std::min(rate, memory_[i] / copies_[i]);
     }
     return rate;
   }
@@ -134,8 +147,8 @@ class Loads {
       if (hops_[i] > 1) limit.where += ", shared by " + std::to_string(static_cast<int>(std::lround(hops_[i]))) + " flows";
     }
     for (std::size_t i = 0; i < copies_.size(); ++i) {
-      if (copies_[i] <= 0 || memory(i) / copies_[i] >= limit.bytes_per_s) continue;
-      limit.bytes_per_s = memory(i) / copies_[i];
+      if (copies_[i] <= 0 || memory_[i] <= 0 || memory_[i] / copies_[i] >= limit.bytes_per_s) continue;
+      limit.bytes_per_s = memory_[i] / copies_[i];
       limit.kind = LimitKind::kHostMemory;
       limit.where = "memory of " + host_.devices[i].name;
     }
@@ -144,13 +157,14 @@ class Loads {
   }
 
  private:
-  double capacity(std::size_t index) const {
-    const Link& link = host_.links[index];
+  double capacity(std::size_t index) const { return bounced_ ? bounce_capacity_[index] : capacity_[index]; }
+
+  double capacity_of(const Link& link, bool bounced) const {
     double share = 1;
     switch (link.kind) {
       case LinkKind::kNvLink: share = kConstants.nvlink; break;
       case LinkKind::kXgmi: share = kConstants.xgmi; break;
-      case LinkKind::kPcie: share = bounced_[index] ? kConstants.bounce : kConstants.pcie; break;
+      case LinkKind::kPcie: share = bounced ? kConstants.bounce : kConstants.pcie; break;
       case LinkKind::kMemory:
       case LinkKind::kSocket: break;
     }
@@ -158,40 +172,38 @@ class Loads {
     return link.bandwidth.effective() * share * scale_of(scale_, link.kind);
   }
 
-  /// Copies per second that a socket's memory takes: each is written once and read once.
-  double memory(std::size_t cpu) const {
-    double best = 0;
-    for (const Link& link : host_.links) {
-      if (link.kind == LinkKind::kMemory && link.to == static_cast<int>(cpu)) best = std::max(best, link.bandwidth.effective());
-    }
-    return best > 0 ? best * kConstants.dram * scale_.pcie / 2 : kInfinity;
-  }
-
   const Host& host_;
   Scale scale_;
-  std::vector<double> hops_;
-  std::vector<bool> bounced_;
-  std::vector<double> copies_;
+  std::vector<double> hops_, copies_;
+  std::vector<double> capacity_, bounce_capacity_, memory_;
+  std::vector<std::size_t> touched_;
+  bool bounced_ = false;  ///< any flow stops in host memory: PCIe then runs at the copies' efficiency
 };
 
-/// Routes between all GPUs of a host.
+/// Routes between all GPUs of a host, and whether they stop in host memory.
 class Routes {
  public:
-  explicit Routes(const Host& host) : host_(host) {}
-  const topology::Route& between(int a, int b) {
-    const auto [at, fresh] = cache_.try_emplace({a, b});
-    if (fresh) at->second = topology::route(host_, a, b);
-    return at->second;
+  struct Way {
+    topology::Route route;
+    bool bounces = false;
+  };
+  Routes(const Host& host, const std::vector<std::vector<int>>& groups) : size_(host.devices.size()), ways_(size_ * size_) {
+    for (const std::vector<int>& group : groups) {
+      for (const int a : group) {
+        for (const int b : group) {
+          if (a == b) continue;
+          Way& way = ways_[static_cast<std::size_t>(a) * size_ + static_cast<std::size_t>(b)];
+          way.route = topology::route(host, a, b);
+          way.bounces = !host.peer_to_peer && !way.route.links.empty() && !is_direct(link_of(host, way.route.links.front()));
+        }
+      }
+    }
   }
-  bool bounces(int a, int b) {
-    const topology::Route& way = between(a, b);
-    if (host_.peer_to_peer || way.links.empty()) return false;
-    return !is_direct(link_of(host_, way.links.front()));
-  }
+  const Way& between(int a, int b) const { return ways_[static_cast<std::size_t>(a) * size_ + static_cast<std::size_t>(b)]; }
 
  private:
-  const Host& host_;
-  std::map<std::pair<int, int>, topology::Route> cache_;
+  std::size_t size_;
+  std::vector<Way> ways_;
 };
 
 /// Capacity of the direct links out of the members of `mask` into the other members, in bytes per second.
@@ -247,23 +259,24 @@ bool through_nvswitch(const Host& host, const std::vector<int>& group) {
   });
 }
 
-void add_ring(Loads& loads, Routes& routes, const std::vector<int>& group, const std::vector<std::size_t>& order, bool closed = true) {
+void add_ring(Loads& loads, const Routes& routes, const std::vector<int>& group, const std::vector<std::size_t>& order, bool closed = true) {
   for (std::size_t i = 0; i + (closed ? 0 : 1) < order.size(); ++i) {
-    const int from = group[order[i]];
-    const int to = group[order[(i + 1) % order.size()]];
-    loads.add(routes.between(from, to), routes.bounces(from, to));
+    const Routes::Way& way = routes.between(group[order[i]], group[order[(i + 1) % order.size()]]);
+    loads.add(way.route, way.bounces);
   }
 }
 
 /// Best order of a ring that all sibling groups take at once, and the rate of the same ring left open.
 Limit routed_ring(const Host& host, const Scale& scale, const std::vector<std::vector<int>>& groups, double& chain_bytes_per_s) {
-  Routes routes(host);
+  const Routes routes(host, groups);
   Loads loads(host, scale);
   std::vector<std::size_t> order(groups.front().size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::vector<std::size_t> best = order;
   double best_rate = -1;
   do {
+    // The same ring the other way round loads the duplex links alike.
+    if (order.size() > 2 && order[1] > order.back()) continue;
     loads.clear();
     for (const std::vector<int>& group : groups) add_ring(loads, routes, group, order);
     const double rate = loads.rate();
@@ -282,13 +295,15 @@ Limit routed_ring(const Host& host, const Scale& scale, const std::vector<std::v
 
 /// What one GPU sends when every member talks to every other at once.
 Limit routed_all_to_all(const Host& host, const Scale& scale, const std::vector<std::vector<int>>& groups) {
-  Routes routes(host);
+  const Routes routes(host, groups);
   Loads loads(host, scale);
   const double share = 1.0 / (static_cast<double>(groups.front().size()) - 1);
   for (const std::vector<int>& group : groups) {
     for (const int from : group) {
       for (const int to : group) {
-        if (from != to) loads.add(routes.between(from, to), routes.bounces(from, to), share);
+        if (from == to) continue;
+        const Routes::Way& way = routes.between(from, to);
+        loads.add(way.route, way.bounces, share);
       }
     }
   }
