@@ -141,7 +141,7 @@ std::vector<Parameter> parameters() {
       {"collective.ll128_share", c.ll128_share, "", nccl},
       {"collective.nvlink", c.nvlink, "", nccl},
       {"collective.xgmi", c.xgmi, "", nccl},
-      {"collective.pcie", c.pcie, "", "p2pBandwidthLatencyTest: 26.3 of 31.5 GB/s (4.0), 56.3 of 63.0 GB/s (5.0)"},
+      {"collective.pcie", c.pcie, "", "peer copies: 56.3 of 63.0 GB/s over PCIe 5.0 x16, rings a little less"},
       {"collective.bounce", c.bounce, "", nccl},
       {"collective.dram", c.dram, "", nccl},
       {"collective.direct", c.direct, "", nccl},
