@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 
+#include <algorithm>
 #include <chokepoint/base/files.hpp>
+#include <chokepoint/base/text.hpp>
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace chokepoint::cli {
 
@@ -25,6 +30,21 @@ int deliver(const CommonOptions& common, const std::string& text, int code) {
   return written ? code : report_error(written.error());
 }
 
+namespace {
+
+/// The error for a first argument that is neither an option nor a command; CLI11 would only say that one is missing.
+std::optional<Error> unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return std::nullopt;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return std::nullopt;
+  Error error{std::string("unknown command '") + argv[1] + "'", {}, {}};
+  if (const auto near = nearest(argv[1], names)) error.notes.push_back("did you mean '" + *near + "'?");
+  error.notes.push_back("chokepoint --help lists the commands");
+  return error;
+}
+
+}  // namespace
 }  // namespace chokepoint::cli
 
 int main(int argc, char** argv) {
@@ -38,6 +58,7 @@ int main(int argc, char** argv) {
   add_plan(app, common, action);
   add_validate(app, common, action);
   add_catalogues(app, common, action);
+  if (const auto error = unknown_command(app, argc, argv)) return report_error(*error);
   try {
     app.parse(argc, argv);
     return action ? action() : 3;
