@@ -87,7 +87,7 @@ endforeach()
 # Licence line and no path of somebody's machine, in everything that is written by hand.
 file(GLOB_RECURSE texts RELATIVE ${ROOT}
   ${ROOT}/cmake/* ${ROOT}/scripts/* ${ROOT}/.ci/* ${ROOT}/catalogue/*.yaml ${ROOT}/src/*/CMakeLists.txt
-  ${ROOT}/tests/*CMakeLists.txt ${ROOT}/tests/*.cmake ${ROOT}/tests/*.sh ${ROOT}/bench/CMakeLists.txt)
+  ${ROOT}/tests/*CMakeLists.txt ${ROOT}/tests/*.cmake ${ROOT}/tests/*.sh ${ROOT}/bench/CMakeLists.txt ${ROOT}/bench/compare)
 list(APPEND texts ${sources})
 foreach(file IN LISTS texts)
   file(STRINGS ${ROOT}/${file} licence LIMIT_COUNT 1 REGEX "SPDX-License-Identifier: Apache-2\\.0")
