@@ -109,6 +109,28 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   return best;
 }
 
+std::string short_list(const std::vector<std::string>& names) {
+  std::string text;
+  std::size_t i = 0;
+  const auto number_of = [](const std::string& name, std::string& stem) {
+    std::size_t digits = name.size();
+    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+    stem = name.substr(0, digits);
+    return digits == name.size() || name.size() - digits > 6 ? -1 : std::stoi(name.substr(digits));
+  };
+  while (i < names.size()) {
+    std::string stem;
+    const int first = number_of(names[i], stem);
+    std::size_t end = i + 1;
+    std::string other;
+    while (end < names.size() && first >= 0 && number_of(names[end], other) == first + static_cast<int>(end - i) && other == stem) ++end;
+    text += (text.empty() ? "" : ", ") + names[i];
+    if (end - i > 1) text += (end - i > 2 ? "-" : ", " + stem) + std::to_string(first + static_cast<int>(end - i) - 1);
+    i = end;
+  }
+  return text;
+}
+
 std::string strip_ansi(std::string_view text) {
   std::string out;
   out.reserve(text.size());

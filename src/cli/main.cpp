@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
   add_predict(app, common, action);
   add_plan(app, common, action);
   add_validate(app, common, action);
+  add_wiring(app, common, action);
   add_catalogues(app, common, action);
   if (const auto error = unknown_command(app, argc, argv)) return report_error(*error);
   try {

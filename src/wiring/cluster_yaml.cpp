@@ -110,13 +110,7 @@ Result<bool> apply_nic(Host& host, const YamlMap& map) {
     return fail(fmt::format("'nics' is {}, but the wiring shows {} ({} of them near a GPU)", *count, nics.size(), compute_nics(host).size()),
                 map.position("nics"), {"leave 'nics' out: the wiring says how many there are"});
   }
-  for (const int index : compute_nics(host)) {
-    Device& device = host.devices[static_cast<std::size_t>(index)];
-    device.model = nic->name;
-    device.line_bytes_per_s = nic->bytes_per_s;
-  }
-  host.notes.erase(std::remove_if(host.notes.begin(), host.notes.end(), [](const Note& note) { return note.text == "rate of the NICs not stated"; }),
-                   host.notes.end());
+  set_nics(host, *nic);
   return true;
 }
 
@@ -245,6 +239,16 @@ Result<bool> check_cluster(Cluster& cluster, bool fabric_given, const YamlMap& m
 }
 
 }  // namespace
+
+void set_nics(Host& host, const hardware::Nic& nic) {
+  for (const int index : compute_nics(host)) {
+    Device& device = host.devices[static_cast<std::size_t>(index)];
+    device.model = nic.name;
+    device.line_bytes_per_s = nic.bytes_per_s;
+  }
+  host.notes.erase(std::remove_if(host.notes.begin(), host.notes.end(), [](const Note& note) { return note.text == "rate of the NICs not stated"; }),
+                   host.notes.end());
+}
 
 Result<Cluster> read_cluster_yaml(std::string_view text, const std::string& file) {
   TRY_INTO(const YamlMap map, YamlMap::parse(text, file));

@@ -5,6 +5,8 @@
 #include "matrix.hpp"
 #include "parts.hpp"
 
+#include <chokepoint/base/text.hpp>
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -58,9 +60,9 @@ int likely_pcie_generation(const Matrix& matrix) {
 }
 
 std::string names_of(const Matrix& matrix, const std::vector<std::size_t>& devices) {
-  std::string text;
-  for (const std::size_t device : devices) text += (text.empty() ? "" : ", ") + matrix.devices[device].label;
-  return text;
+  std::vector<std::string> names;
+  for (const std::size_t device : devices) names.push_back(matrix.devices[device].label);
+  return short_list(names);
 }
 
 class Builder {
@@ -72,6 +74,7 @@ class Builder {
   void note(std::string text) { host_.notes.push_back({std::move(text), pos_}); }
   void add_devices();
   void assign_numa();
+  bool only_nvlink_known(std::size_t device) const;
   void add_tree();
   void attach_group(const std::vector<std::size_t>& members, int bridge, std::optional<int> numa);
   void attach(int device, int parent) { host_.add_duplex(device, parent, LinkKind::kPcie, 16, link_); }
@@ -84,6 +87,7 @@ class Builder {
   Bandwidth link_;
   Host host_;
   std::vector<int> numa_;  ///< NUMA node of each device
+  int first_made_ = 0;     ///< from this number on nodes are our own, because nothing stated one
 };
 
 void Builder::add_devices() {
@@ -92,6 +96,15 @@ void Builder::add_devices() {
     added.alias = device.alias;
     host_.add_device(std::move(added));
   }
+}
+
+/// No cell of this device is a PCIe distance.
+bool Builder::only_nvlink_known(std::size_t device) const {
+  for (std::size_t other = 0; other < matrix_.devices.size(); ++other) {
+    const PathClass path = matrix_.at(device, other).path;
+    if (other != device && path >= PathClass::kPix && path <= PathClass::kSys) return false;
+  }
+  return true;
 }
 
 /// A NUMA node for every device: what the affinity columns say, else what devices within NODE say, else a node of its own.
@@ -115,9 +128,13 @@ void Builder::assign_numa() {
     next = std::max(next, *label[i] + 1);
     of_group.emplace(nodes.find(i), *label[i]);
   }
-  // GPUs of which only NVLink cells are known say nothing about sockets: they stay together.
-  std::optional<int> unplaced;
+  first_made_ = next;
+  // What no affinity places: groups that nothing separates (a SYS cell would) share a node.
+  std::map<int, std::vector<std::size_t>> made;  // nodes without a stated number, with their members
   std::vector<std::size_t> guessed;
+  const auto separated = [this](std::size_t i, const std::vector<std::size_t>& members) {
+    return std::any_of(members.begin(), members.end(), [this, i](std::size_t j) { return matrix_.at(i, j).path == PathClass::kSys; });
+  };
   numa_.assign(count, 0);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t group = nodes.find(i);
@@ -127,17 +144,17 @@ void Builder::assign_numa() {
     }
     if (const auto known = of_group.find(group); known != of_group.end()) {
       numa_[i] = known->second;
-      continue;
+    } else if (only_nvlink_known(i) && !of_group.empty()) {
+      numa_[i] = of_group.begin()->second;  // says nothing about sockets: beside the first GPU
+    } else {
+      const auto open = std::find_if(made.begin(), made.end(), [&](const auto& node) { return !separated(i, node.second); });
+      numa_[i] = open != made.end() ? open->first : next++;
+      of_group.emplace(group, numa_[i]);
     }
-    bool placed = false;
-    for (std::size_t j = 0; j < count; ++j) {
-      const PathClass path = matrix_.at(i, j).path;
-      placed = placed || (i != j && path >= PathClass::kPix && path <= PathClass::kSys);
-    }
-    if (!placed && !unplaced) unplaced = of_group.empty() ? next++ : of_group.begin()->second;
-    numa_[i] = placed ? next++ : *unplaced;
-    if (placed) of_group.emplace(group, numa_[i]);
-    guessed.push_back(i);
+    const bool is_made = numa_[i] >= first_made_;
+    if (is_made) made[numa_[i]].push_back(i);
+    // nvidia-smi never states it for NICs; their classes place them.
+    if (matrix_.devices[i].gpu || (is_made && first_made_ > 0)) guessed.push_back(i);
   }
   if (!guessed.empty()) note(fmt::format("NUMA node of {} not stated: derived from the path classes", names_of(matrix_, guessed)));
   if (!any_numa && !affinity_index.empty()) note("no NUMA column: NUMA nodes numbered by CPU affinity");
@@ -178,11 +195,18 @@ void Builder::add_tree() {
   for (const auto& [numa, numa_bridges] : tree) {
     const int cpu = add_cpu(host_, numa);
     cpus.push_back(cpu);
+    const bool unstated = first_made_ > 0 && numa >= first_made_;
+    if (unstated) {
+      host_.devices[static_cast<std::size_t>(cpu)].name = "NUMA ?";
+      host_.devices[static_cast<std::size_t>(cpu)].numa.reset();
+    }
     for (const auto& [bridge_name, groups] : numa_bridges) {
       const int bridge = add_bridge(host_, cpu, generation_);
       for (const auto& [group_name, members] : groups) {
-        attach_group(members, bridge, numa);
-        for (const std::size_t member : members) host_.devices[member].numa = numa;
+        attach_group(members, bridge, unstated ? std::nullopt : std::optional<int>(numa));
+        for (const std::size_t member : members) {
+          if (!unstated) host_.devices[member].numa = numa;
+        }
       }
     }
   }

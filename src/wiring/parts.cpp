@@ -3,6 +3,7 @@
 
 #include <chokepoint/base/text.hpp>
 #include <chokepoint/base/units.hpp>
+#include <chokepoint/wiring/wiring.hpp>
 
 #include <array>
 #include <fmt/format.h>

@@ -34,6 +34,5 @@ topology::LinkKind gpu_link_kind(const hardware::Accelerator& accelerator);
 
 Result<topology::FabricKind> parse_fabric_kind(std::string_view text);
 Result<topology::Transport> parse_transport(std::string_view text);
-Result<topology::Fabric> build_fabric(const hardware::FabricTemplate& description);
 
 }  // namespace chokepoint::wiring

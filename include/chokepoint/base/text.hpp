@@ -22,6 +22,8 @@ std::optional<double> to_number(std::string_view text);
 std::optional<int> to_int(std::string_view text);
 /// The candidate within edit distance 3 (at most half the word), for "did you mean".
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
+/// Names joined by commas, consecutive numbers shortened: "GPU0-3, GPU6".
+std::string short_list(const std::vector<std::string>& names);
 /// Removes ANSI escape sequences.
 std::string strip_ansi(std::string_view text);
 

@@ -30,6 +30,11 @@ Result<topology::Host> read_host(std::string_view text, const std::string& file)
 /// Sets the accelerator and fills bandwidths that only its data sheet knows (NVLink rate, PCIe generation).
 Result<topology::Host> with_accelerator(topology::Host host, const hardware::Accelerator& accelerator);
 
+/// Sets kind and line rate of the NICs that carry collectives.
+void set_nics(topology::Host& host, const hardware::Nic& nic);
+
+/// Catalogue fabric -> what joins hosts.
+Result<topology::Fabric> build_fabric(const hardware::FabricTemplate& description);
 /// Catalogue host -> graph.
 Result<topology::Host> build_host(const hardware::HostTemplate& description);
 /// `hosts` catalogue hosts with the template's default fabric.
