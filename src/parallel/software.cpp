@@ -44,7 +44,7 @@ void describe_deepspeed(const Job& job, const Strategy& strategy, Software& s, b
   s.logits_peak_bytes = megatron_model ? 12 : 14;
   // runtime/zero/config.py: overlap_comm defaults to true for stage 3 only; pipeline and stage 1 reduce at the border.
   s.buckets_overlap = strategy.zero >= 2 && strategy.overlap_grad_reduce;
-  s.gather_overlap = strategy.zero == 3;
+  s.gather_overlap = strategy.zero == 3 && job.year >= 2022;  // prefetch and coalescing: release 0.5.5, end of 2021
   s.wgrad_hides_tensor = false;
   s.optimizer_bytes = 40;
   if (job.dtype == hardware::Dtype::kBf16 && megatron_model && strategy.zero <= 1) {
@@ -89,7 +89,6 @@ Software software_of(const Job& job, const Strategy& strategy) {
       s.logits_bytes = 30;
       s.logits_peak_bytes = 14;
       s.gather_overlap = false;
-      s.wgrad_hides_tensor = true;
       s.optimizer_bytes = 60;
       break;
     case Framework::kPytorch:

@@ -4,8 +4,12 @@
 // Backward of a product is two products (input and weight gradient); of a memory pass, its reads and writes.
 #include "layer.hpp"
 
+#include <chokepoint/compute/launch.hpp>
+
 #include <algorithm>
 #include <cmath>
+
+#include "constants.hpp"
 
 namespace chokepoint::simulate {
 
@@ -94,6 +98,11 @@ compute::AttentionShape attention_shape(const StepContext& c) {
   shape.kv_sequence = c.job.sequence;
   if (m.sliding_window > 0) shape.kv_sequence = std::min<double>(shape.kv_sequence, 2.0 * m.sliding_window);
   shape.causal = c.job.causal;
+  if (c.strategy.context > 1 && shape.causal) {
+    // Zig-zag slices: every rank sees half of the keys on average, in blocks without a mask.
+    shape.causal = false;
+    shape.kv_sequence /= 2;
+  }
   return shape;
 }
 
@@ -129,9 +138,8 @@ void add_tensor(const StepContext& c, double hidden, double hidden_dgrad_s, doub
   if (c.strategy.overlap_tensor) {
     // Pieces of the product run while pieces of the tensor travel: what is left is one piece in `tensor` and the loss of
     // efficiency of cut products (MODEL 3(d), kappa 1.05-1.15).
-    constexpr double kExposedShare = 0.35;
-    forward *= kExposedShare;
-    backward *= kExposedShare;
+    forward *= kAsyncTensorExposed;
+    backward *= kAsyncTensorExposed;
   }
   cost.forward.tensor += forward;
   cost.backward.tensor += std::max(0.0, backward);
@@ -200,10 +208,10 @@ void add_recompute(const StepContext& c, const Attention& a, LayerCost& cost) {
     case parallel::Recompute::kSelective:
       if (c.job.framework == parallel::Framework::kTorchtitan) {
         // Per-operator policy: every second product, attention and collectives are kept; the rest runs again.
-        cost.recompute.compute = 0.5 * (cost.forward.compute - a.forward);
+        cost.recompute.compute = 0.5 * (cost.forward.compute - kKernelInStep * a.forward);
         cost.recompute.host = 0.6 * cost.forward.host;
       } else {
-        cost.recompute.compute = a.forward;
+        cost.recompute.compute = kKernelInStep * a.forward;
         cost.recompute.host = 0.15 * cost.forward.host;
       }
       return;
@@ -221,34 +229,34 @@ void add_casts(const StepContext& c, double inputs_per_token, double parameters,
   cost.backward.compute += c.kernels.memory_s(4 * inputs_per_token * c.tokens);
 }
 
-// Launches of one layer and their cost. Counted in profiler traces; docs/models/compute.md has the table.
+// Host time of one layer: kernel launches, the Python around them, and what parallelism adds per pass.
 void add_host(const StepContext& c, LayerCost& cost) {
-  const bool eager = !c.software.compiled;
-  const double per_launch = c.software.compiled ? 6e-6 : c.job.year <= 2021 ? 13e-6 : 10e-6;
-  double forward = eager ? 26 * c.software.elementwise_factor : 14;
-  double backward = eager ? 46 * c.software.elementwise_factor : 20;
-  if (c.job.attention == compute::AttentionKernel::kUnfused) {
-    forward += 6;
-    backward += 10;
-  }
-  if (c.strategy.tensor > 1) {
-    forward += 4;
-    backward += 6;
-  }
-  if (c.strategy.zero == 3) {
-    forward += 8;
-    backward += 14;
-  }
-  cost.forward.host = forward * per_launch;
-  cost.backward.host = backward * per_launch;
+  using compute::Execution;
+  const Execution execution = c.software.compiled ? Execution::kCompiled : Execution::kEager;
+  const auto style = c.software.elementwise_factor > 1.4 ? compute::OperatorStyle::kPrimitive : compute::OperatorStyle::kFused;
+  const bool unfused = c.job.attention == compute::AttentionKernel::kUnfused;
+  const compute::LayerKernels kernels = compute::LaunchModel::layer_kernels(execution, style, unfused);
+  const double launch = compute::LaunchModel::launch_s(execution, c.job.year);
+  const double python = c.software.compiled ? kPythonCompiledShare : 1.0;
+  double extra = 0;
+  if (c.strategy.tensor > 1) extra += c.strategy.sequence_parallel ? kSequenceParallelHost_s : kTensorHost_s;
+  if (c.strategy.zero == 3) extra += kShardedUnitHost_s;
+  cost.forward.host = kernels.forward * launch + python * (kPythonForward_s + extra);
+  cost.backward.host = kernels.backward * launch + python * (kPythonBackward_s + extra);
+}
+
+/// Kernels in a step run slower than alone.
+void in_step(LayerCost& cost) {
+  cost.forward.compute *= kKernelInStep;
+  cost.backward.compute *= kKernelInStep;
+  cost.matmul_s *= kKernelInStep;
 }
 
 }  // namespace
 
 double interference(const hardware::Accelerator& accelerator) {
-  constexpr double kCommunicationCtas = 18;  // NCCL's default channel counts on NVLink and IB systems lie in 16-32
   const double units = std::max(40, accelerator.compute_units);
-  return units / (units - kCommunicationCtas);
+  return units / (units - kCommunicationUnits);
 }
 
 double overlapped(double compute_s, double communication_s, double slowdown) {
@@ -277,6 +285,7 @@ LayerCost dense_layer(const StepContext& c) {
   add_tensor(c, m.hidden, a.qkv.input_gradient + up.input_gradient, a.qkv.weight_gradient + up.weight_gradient,
              m.parallel_block ? 1 : 2, cost);
   add_context(c, a.forward, a.backward, cost);
+  in_step(cost);
   add_host(c, cost);
   add_recompute(c, a, cost);
   return cost;
@@ -329,6 +338,7 @@ LayerCost moe_layer(const StepContext& c) {
     cost.forward.expert += 2 * exchange;
     cost.backward.expert += 2 * exchange;
   }
+  in_step(cost);
   add_host(c, cost);
   cost.forward.host *= 1.6;
   cost.backward.host *= 1.6;
@@ -356,9 +366,9 @@ EndCost head(const StepContext& c) {
   const Dtype dtype = c.job.dtype == Dtype::kFp8 || c.job.dtype == Dtype::kFp4 ? Dtype::kBf16 : c.job.dtype;
   const Product logits = product(c, dtype, c.tokens, vocab, m.hidden);
   const double loss = c.kernels.memory_s(c.software.logits_bytes * c.tokens * vocab);
-  cost.forward.compute = logits.forward + 0.5 * loss;
-  cost.backward.compute = logits.input_gradient + logits.weight_gradient + 0.5 * loss +
-                          gradient_accumulation(c, vocab * m.hidden);
+  cost.forward.compute = kKernelInStep * (logits.forward + 0.5 * loss);
+  cost.backward.compute = kKernelInStep * (logits.input_gradient + logits.weight_gradient + 0.5 * loss +
+                                           gradient_accumulation(c, vocab * m.hidden));
   if (c.strategy.tensor > 1) {
     const double bytes = c.tokens * m.hidden * 2;
     if (c.strategy.sequence_parallel) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "constants.hpp"
 #include "groups.hpp"
 #include "layer.hpp"
 #include "pipeline.hpp"
@@ -20,9 +21,6 @@ namespace {
 
 using collective::Op;
 using parallel::Strategy;
-
-/// Host work once per step that nothing hides: data loader hand-over, loss readback, gradient-norm check, logging.
-constexpr double kStepFixedS = 0.008;
 
 struct PassTotals {
   double compute = 0, tensor = 0, context = 0, expert = 0, host_excess = 0;
@@ -168,17 +166,16 @@ void Predictor::Impl::add_optimizer(const StepContext& c, const Stage& slowest, 
   if (offloaded) {
     // Gradients down, parameters up over PCIe; Adam on the host is bound by its memory (28 bytes per parameter, shared
     // by the GPUs of a host). Sustained host memory rate of two-socket servers.
-    constexpr double kHostMemoryBytesPerS = 150e9;
-    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * 0.8;
+    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * kPinnedCopyShare;
     const double ranks_on_host = std::min(job.gpus, job.cluster.gpus_per_host());
     p.bill[static_cast<std::size_t>(Bill::kOffload)] +=
-        own * 6 / pcie + own * ranks_on_host * 28 / kHostMemoryBytesPerS;
+        own * 6 / pcie + own * ranks_on_host * 28 / kHostMemory_bytes_per_s;
   }
   if (s.offload == parallel::Offload::kParameters || s.offload == parallel::Offload::kAll) {
-    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * 0.8;
+    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * kPinnedCopyShare;
     p.bill[static_cast<std::size_t>(Bill::kOffload)] += s.accumulate * 2 * 2 * own / pcie;
   }
-  p.bill[static_cast<std::size_t>(Bill::kOther)] += kStepFixedS;
+  p.bill[static_cast<std::size_t>(Bill::kOther)] += kStepFixed_s;
 }
 
 Prediction Predictor::Impl::evaluate(const Strategy& s) const {

@@ -90,7 +90,6 @@ void fill_attention(const RunFields& row, MappedRun& run) {
 bool is_compiled(const RunFields& row, Framework framework) {
   if (framework == Framework::kMaxtext) return true;
   if (mentions(row.notes, {"no compile", "without compile", "no torch.compile", "compile off"})) return false;
-  if (framework == Framework::kFmsFsdp) return true;
   return mentions(row.notes, {"torch.compile", "inductor", "cudagraph", "cuda graph"});
 }
 

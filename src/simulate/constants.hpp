@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The step model's own constants; simulate::parameters() lists them with their sources.
+
+namespace chokepoint::simulate {
+
+/// Kernels inside a step against the same kernels alone: caches hold other data, clocks follow the mixed load, small
+/// gaps follow each kernel.
+inline constexpr double kKernelInStep = 1.08;
+/// Python of one decoder layer beyond its launches, eager: module calls, autograd functions, allocator.
+inline constexpr double kPythonForward_s = 0.85e-3;
+inline constexpr double kPythonBackward_s = 0.75e-3;
+/// Compiled layers keep guards and a few wrappers.
+inline constexpr double kPythonCompiledShare = 0.3;
+/// Gathers, scatters and their stream hand-over per pass when tensor parallelism comes with sequence parallelism.
+inline constexpr double kSequenceParallelHost_s = 1.1e-3;
+inline constexpr double kTensorHost_s = 0.05e-3;
+/// Hooks of sharded units per pass: unshard, reshard, record streams.
+inline constexpr double kShardedUnitHost_s = 0.3e-3;
+/// Host work once per step that nothing hides: data hand-over, loss readback, gradient-norm check, logging.
+inline constexpr double kStepFixed_s = 0.012;
+/// SMs that communication kernels hold while they overlap (NCCL's default channel counts lie in 16-32).
+inline constexpr double kCommunicationUnits = 18;
+/// Share of tensor-parallel communication left when products are cut into pieces that overlap it.
+inline constexpr double kAsyncTensorExposed = 0.35;
+/// Sustained rate of host memory, two sockets, for optimizer steps on the CPU.
+inline constexpr double kHostMemory_bytes_per_s = 150e9;
+/// Share of PCIe's rate that pinned copies reach.
+inline constexpr double kPinnedCopyShare = 0.8;
+
+}  // namespace chokepoint::simulate
