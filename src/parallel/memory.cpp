@@ -28,10 +28,10 @@ struct StageShape {
 
 std::vector<StageShape> stages_of(const Job& job, const Strategy& s) {
   std::vector<StageShape> stages(static_cast<std::size_t>(s.pipeline));
+  const std::vector<int> layers = layers_per_stage(job, s);
   for (int i = 0; i < s.pipeline; ++i) {
     StageShape& stage = stages[static_cast<std::size_t>(i)];
-    const int even = job.model.layers / s.pipeline + (i < job.model.layers % s.pipeline ? 1 : 0);
-    stage.layers = s.stage_layers.empty() ? even : s.stage_layers[static_cast<std::size_t>(i)];
+    stage.layers = layers[static_cast<std::size_t>(i)];
     stage.first = i == 0;
     stage.last = i == s.pipeline - 1;
     const double p = s.pipeline;
@@ -69,7 +69,7 @@ LayerActivations layer_activations(const Job& job, const Strategy& s, const Soft
   const double norms = m.parallel_block ? 1 : 2;
   double outer = norms * 2 * h                              // norm inputs
                  + (software.dropout ? 2 * h : 0);          // two dropout masks, one byte
-  if (software.elementwise_factor > 1.4) outer += norms * 4 * h;  // eager norms keep an fp32 copy
+  if (software.elementwise == Elementwise::kPrimitive && m.rms_norm) outer += norms * 4 * h;  // the fp32 copy
   double inner = norms * 2 * h;                             // norm outputs = GEMM inputs (gathered under SP)
   if (s.sequence_parallel) inner *= 1.0 / t;                // kept sharded, gathered again in backward
   double split = 2 * (q + 2 * kv) + 2 * q;                  // q, k, v and attention output
@@ -180,7 +180,7 @@ Memory memory_per_rank(const Job& job, const Strategy& strategy) {
   const std::vector<StageShape> stages = stages_of(job, strategy);
   Memory worst;
   for (std::size_t i = 0; i < stages.size(); ++i) {
-    if (i > 1 && i + 1 < stages.size() && strategy.stage_layers.empty()) continue;  // between the ends nothing is larger
+    if (i > 1 && i + 1 < stages.size() && stages[i].layers <= stages[1].layers) continue;  // between the ends nothing is larger
     Memory memory = stage_memory(job, strategy, software, stages[i], static_cast<int>(i));
     if (worst.parts.empty() || memory.reserved_bytes > worst.reserved_bytes) worst = std::move(memory);
   }

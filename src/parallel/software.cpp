@@ -7,12 +7,6 @@ namespace chokepoint::parallel {
 
 namespace {
 
-/// Eager PyTorch modules written operator by operator (HF transformers, early ZeRO examples): each add, multiply, cast
-/// and mean of a norm or a gated activation is a pass of its own.
-constexpr double kEagerFactor = 1.6;
-/// Some fused kernels (bias-GELU, fused LayerNorm), the rest eager.
-constexpr double kPartlyFusedFactor = 1.25;
-
 void describe_megatron(const Job& job, const Strategy& strategy, Software& s) {
   const bool early = job.year <= 2022;
   // megatron/model/distributed.py until 2022: one blocking all-reduce after the last backward; --overlap-grad-reduce
@@ -30,7 +24,7 @@ void describe_megatron(const Job& job, const Strategy& strategy, Software& s) {
   s.optimizer_bytes = 36;  // apex multi-tensor: L2 norm 4, Adam 28, copy to the model 4
   s.logits_bytes = 26;     // vocab_parallel_cross_entropy in fp32: max, subtract, exp, sum; backward and cast
   s.logits_peak_bytes = early ? 12 : 10;
-  s.elementwise_factor = early ? kPartlyFusedFactor : 1.0;
+  s.elementwise = Elementwise::kFused;
 }
 
 void describe_deepspeed(const Job& job, const Strategy& strategy, Software& s, bool megatron_model) {
@@ -39,7 +33,7 @@ void describe_deepspeed(const Job& job, const Strategy& strategy, Software& s, b
   s.master_bytes = 12;
   s.accumulation_bytes = 0;
   s.dropout = megatron_model && job.year <= 2022;
-  s.elementwise_factor = megatron_model ? kPartlyFusedFactor : kEagerFactor;
+  s.elementwise = megatron_model ? Elementwise::kFused : Elementwise::kPrimitive;
   s.logits_bytes = megatron_model ? 26 : 36;
   s.logits_peak_bytes = megatron_model ? 12 : 14;
   // runtime/zero/config.py: overlap_comm defaults to true for stage 3 only; pipeline and stage 1 reduce at the border.
@@ -61,7 +55,7 @@ void describe_fsdp(const Job& job, const Strategy& strategy, Software& s) {
   s.buckets_overlap = strategy.overlap_grad_reduce;
   s.gather_overlap = strategy.overlap_param_gather;
   s.optimizer_bytes = 40;
-  s.elementwise_factor = kEagerFactor;
+  s.elementwise = Elementwise::kPrimitive;
   s.logits_bytes = 36;
   s.logits_peak_bytes = 14;
 }
@@ -85,7 +79,7 @@ Software software_of(const Job& job, const Strategy& strategy) {
       s.gradient_bytes = 2;
       s.accumulation_bytes = 4;
       s.reduce_bytes = 4;
-      s.elementwise_factor = kPartlyFusedFactor;
+      s.elementwise = Elementwise::kMixed;  // TritonRMSNorm, flash rotary; SiLU and product apart
       s.logits_bytes = 30;
       s.logits_peak_bytes = 14;
       s.gather_overlap = false;
@@ -104,12 +98,12 @@ Software software_of(const Job& job, const Strategy& strategy) {
       break;
   }
   if (job.framework == Framework::kLlmFoundry) {
-    s.elementwise_factor = kPartlyFusedFactor;
+    s.elementwise = Elementwise::kMixed;
     s.logits_bytes = 36;
   }
   s.compiled = job.compiled;
   if (job.compiled) {
-    s.elementwise_factor = 0.85;  // inductor joins residual, norm and cast into one pass
+    s.elementwise = Elementwise::kCompiled;
     s.logits_bytes = 16;
   }
   if (!job.fp32_gradients) {

@@ -344,6 +344,39 @@ Result<Strategy> with_batch(const Job& job, Strategy s) {
 
 }  // namespace
 
+namespace {
+/// nanotron's rule: blocks are laid down in order until a stage has its share of the total cost; a layer costs its
+/// products, the head vocabulary x hidden (nanotron models/llama.py get_block_compute_costs, pipeline_parallel/utils).
+std::vector<int> balanced_by_cost(const Job& job, int stages) {
+  const model::Model& m = job.model;
+  const double layer = 4.0 * m.heads * m.head_dim * m.hidden + 3.0 * m.ffn_hidden * m.hidden;
+  const double head = static_cast<double>(m.vocab) * m.hidden;
+  const double share = (layer * m.layers + head) / stages;
+  std::vector<int> out(static_cast<std::size_t>(stages), 0);
+  std::size_t stage = 0;
+  double filled = 0;
+  for (int i = 0; i < m.layers; ++i) {
+    const int left = m.layers - i;
+    const int stages_left = stages - static_cast<int>(stage);
+    if (filled >= share && stage + 1 < out.size() && left >= stages_left - 1) {
+      ++stage;
+      filled = 0;
+    }
+    ++out[stage];
+    filled += layer;
+  }
+  return out;
+}
+}  // namespace
+
+std::vector<int> layers_per_stage(const Job& job, const Strategy& s) {
+  if (!s.stage_layers.empty()) return s.stage_layers;
+  if (job.framework == Framework::kNanotron && s.pipeline > 1) return balanced_by_cost(job, s.pipeline);
+  std::vector<int> out;
+  for (int i = 0; i < s.pipeline; ++i) out.push_back(job.model.layers / s.pipeline + (i < job.model.layers % s.pipeline ? 1 : 0));
+  return out;
+}
+
 Result<Strategy> completed(const Job& job, Strategy s) {
   if (job.gpus < 1) return fail("the job has no GPUs");
   TRY_INTO([[maybe_unused]] const bool degrees, check_degrees(job, s));

@@ -43,40 +43,69 @@ struct Traffic {
   double inner_backward = 0;
 };
 
+/// Forward and backward bytes of one operator per element of its output.
+struct Bytes {
+  double forward = 0;
+  double backward = 0;
+};
+
+/// RMSNorm as primitives casts to fp32 (2+4), squares (4+4), averages (4), scales (4+4), casts back (4+2) and multiplies
+/// by the weight (2+2); LayerNorm is one kernel in eager PyTorch too. Backward runs the same chain with gradients.
+Bytes norm_bytes(const model::Model& m, parallel::Elementwise style) {
+  if (style == parallel::Elementwise::kPrimitive && m.rms_norm) return {36, 60};
+  if (style == parallel::Elementwise::kCompiled) return {2, 5};  // reads come with the residual pass
+  return {4, 6};
+}
+
+/// Rotary embedding: primitives cast to fp32 (2+4), multiply as complex numbers (4+4) and cast back (4+2).
+Bytes rotary_bytes(parallel::Elementwise style) {
+  return style == parallel::Elementwise::kPrimitive ? Bytes{20, 20} : Bytes{4, 4};
+}
+
+/// Activation: GELU reads and writes; SwiGLU reads two and writes one, as primitives in two kernels.
+Bytes activation_bytes(const model::Model& m, parallel::Elementwise style) {
+  if (!m.gated_mlp) return {4, 6};
+  const bool primitive = style == parallel::Elementwise::kPrimitive || style == parallel::Elementwise::kMixed;
+  return primitive ? Bytes{10, 18} : Bytes{6, 10};
+}
+
 Traffic traffic(const model::Model& m, const parallel::Software& software, double ffn) {
   Traffic t;
   const double h = m.hidden;
   const double q_kv = static_cast<double>(m.heads + m.kv_heads) * m.head_dim;
-  const double norms = m.norms_per_layer;
-  // norm: read, write; residual add: read twice, write. Backward: norm reads input and gradient and writes; the
-  // residual adds two gradients.
-  t.outer_forward = norms * 4 * h + 2 * 6 * h;
-  t.outer_backward = norms * 6 * h + 2 * 6 * h;
+  const Bytes norm = norm_bytes(m, software.elementwise);
+  // A residual add reads two and writes one; backward adds two gradients.
+  t.outer_forward = m.norms_per_layer * norm.forward * h + 2 * 6 * h;
+  t.outer_backward = m.norms_per_layer * norm.backward * h + 2 * 6 * h;
   if (software.dropout) {
     t.outer_forward += 2 * 1 * h;
     t.outer_backward += 2 * 5 * h;
   }
   if (m.qkv_bias || m.mlp_bias) t.outer_backward += 2 * h;
-  const bool rotary = m.max_positions == 0;
-  if (rotary) {
-    t.inner_forward += 4 * q_kv;
-    t.inner_backward += 4 * q_kv;
+  if (m.max_positions == 0) {
+    const Bytes rotary = rotary_bytes(software.elementwise);
+    t.inner_forward += rotary.forward * q_kv;
+    t.inner_backward += rotary.backward * q_kv;
   }
-  t.inner_forward += m.gated_mlp ? 6 * ffn : 4 * ffn;
-  t.inner_backward += m.gated_mlp ? 10 * ffn : 6 * ffn;
+  if (m.qk_norm) {
+    t.inner_forward += norm.forward * q_kv;
+    t.inner_backward += norm.backward * q_kv;
+  }
+  const Bytes activation = activation_bytes(m, software.elementwise);
+  t.inner_forward += activation.forward * ffn;
+  t.inner_backward += activation.backward * ffn;
   return t;
 }
 
 double outside_split(const StepContext& c) { return c.strategy.sequence_parallel ? c.strategy.tensor : 1.0; }
 
 void add_traffic(const StepContext& c, const Traffic& t, LayerCost& cost) {
-  const double factor = c.software.elementwise_factor;
   const double outer = c.tokens / outside_split(c);
   const double inner = c.tokens / c.strategy.tensor;
   // A layer's passes are some ten kernels; each pays the ramp of its own size.
   const auto passes = [&](double bytes, int kernels) { return kernels * c.kernels.memory_s(bytes / kernels); };
-  cost.forward.compute += passes(factor * t.outer_forward * outer, 4) + passes(factor * t.inner_forward * inner, 2);
-  cost.backward.compute += passes(factor * t.outer_backward * outer, 4) + passes(factor * t.inner_backward * inner, 2);
+  cost.forward.compute += passes(t.outer_forward * outer, 4) + passes(t.inner_forward * inner, 2);
+  cost.backward.compute += passes(t.outer_backward * outer, 4) + passes(t.inner_backward * inner, 2);
 }
 
 /// Weight gradients of one layer: written by the product in the resident dtype; a separate accumulation reads them and
@@ -233,7 +262,7 @@ void add_casts(const StepContext& c, double inputs_per_token, double parameters,
 void add_host(const StepContext& c, LayerCost& cost) {
   using compute::Execution;
   const Execution execution = c.software.compiled ? Execution::kCompiled : Execution::kEager;
-  const auto style = c.software.elementwise_factor > 1.4 ? compute::OperatorStyle::kPrimitive : compute::OperatorStyle::kFused;
+  const auto style = c.software.elementwise == parallel::Elementwise::kPrimitive ? compute::OperatorStyle::kPrimitive : compute::OperatorStyle::kFused;
   const bool unfused = c.job.attention == compute::AttentionKernel::kUnfused;
   const compute::LayerKernels kernels = compute::LaunchModel::layer_kernels(execution, style, unfused);
   const double launch = compute::LaunchModel::launch_s(execution, c.job.year);

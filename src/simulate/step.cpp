@@ -76,7 +76,8 @@ struct Predictor::Impl {
 
   Prediction evaluate(const Strategy& strategy) const;
   LayerCost layer(const StepContext& c) const;
-  Stage stage(const StepContext& c, const LayerCost& layer, const EndCost& first, const EndCost& last, int index) const;
+  Stage stage(const StepContext& c, const LayerCost& layer, const EndCost& first, const EndCost& last, int index,
+              int layers) const;
   void add_data_parallel(const StepContext& c, const std::vector<Stage>& stages, Prediction& p) const;
   void add_optimizer(const StepContext& c, const Stage& slowest, Prediction& p) const;
   void describe(const StepContext& c, const LayerCost& layer, Prediction& p) const;
@@ -105,13 +106,12 @@ LayerCost Predictor::Impl::layer(const StepContext& c) const {
 }
 
 Stage Predictor::Impl::stage(const StepContext& c, const LayerCost& layer, const EndCost& first, const EndCost& last,
-                             int index) const {
+                             int index, int stage_layers) const {
   const Strategy& s = c.strategy;
   const bool is_first = index == 0;
   const bool is_last = index == s.pipeline - 1;
   Stage out;
-  const int even = job.model.layers / s.pipeline + (index < job.model.layers % s.pipeline ? 1 : 0);
-  out.cost.layers = s.stage_layers.empty() ? even : s.stage_layers[static_cast<std::size_t>(index)];
+  out.cost.layers = stage_layers;
   const double layers = out.cost.layers;
   out.forward = sum_pass(layer.forward, layers, is_first ? &first.forward : nullptr, is_last ? &last.forward : nullptr);
   out.backward = sum_pass(layer.backward, layers, is_first ? &first.backward : nullptr, is_last ? &last.backward : nullptr);
@@ -190,14 +190,19 @@ Prediction Predictor::Impl::evaluate(const Strategy& s) const {
   const EndCost last = head(c);
   std::vector<Stage> stages;
   std::vector<StageTimes> times;
+  const std::vector<int> layers = parallel::layers_per_stage(job, s);
   for (int i = 0; i < s.pipeline; ++i) {
-    // Stages between the ends are alike unless listed one by one.
-    const bool same = i > 1 && i + 1 < s.pipeline && s.stage_layers.empty() && job.model.layers % s.pipeline == 0;
-    stages.push_back(same ? stages.back() : stage(c, layer_cost, first, last, i));
+    const auto at = static_cast<std::size_t>(i);
+    const bool same = i > 1 && i + 1 < s.pipeline && layers[at] == layers[at - 1];  // between the ends alike
+    stages.push_back(same ? stages.back() : stage(c, layer_cost, first, last, i, layers[at]));
     times.push_back(stages.back().times);
   }
-  const double activation = tokens * job.model.hidden * 2 / (s.sequence_parallel ? s.tensor : 1.0);
-  const double send = s.pipeline > 1 ? network.send(activation, groups.stage_distance).time_s : 0;
+  // Tensor ranks send a slice each and gather on the other side (arXiv 2104.04473 section 4.1; DeepSpeed partitions too).
+  const double activation = tokens * job.model.hidden * 2 / s.tensor;
+  double send = s.pipeline > 1 ? network.send(activation, groups.stage_distance).time_s : 0;
+  if (s.pipeline > 1 && s.tensor > 1 && !s.sequence_parallel) {
+    send += network.cost(Op::kAllGather, activation * s.tensor, groups.tensor).time_s;
+  }
   const bool blocking = job.year <= 2022 && s.schedule == parallel::Schedule::kInterleaved;
   const PipelineTime pipe = pipeline_time(times, s.accumulate, s.virtual_stages, s.schedule, send, blocking);
   const Stage& slow = stages[static_cast<std::size_t>(pipe.slowest)];

@@ -87,6 +87,10 @@ struct Job {
   std::vector<Note> assumptions;    ///< defaults taken while the job was read
 };
 
+/// Decoder layers of each pipeline stage: as listed, or as the framework spreads them (evenly, the first stages take the
+/// rest; nanotron balances by cost, the head counted).
+std::vector<int> layers_per_stage(const Job& job, const Strategy& strategy);
+
 /// Fills data degree and accumulation, and checks that the strategy is legal for the job: degrees divide, batch divides,
 /// layers suffice, groups fit. The error says what would be legal.
 Result<Strategy> completed(const Job& job, Strategy strategy);

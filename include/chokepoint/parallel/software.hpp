@@ -6,6 +6,14 @@
 
 namespace chokepoint::parallel {
 
+/// How operators between the products reach memory.
+enum class Elementwise {
+  kPrimitive,  ///< one kernel per primitive: each cast, square, mean and product of a norm is a pass of its own
+  kMixed,      ///< fused norms and rotary embedding, primitive activation
+  kFused,      ///< hand-fused norm, rotary, bias-activation, bias-dropout-add
+  kCompiled,   ///< generated code: residual, norm and cast in one pass
+};
+
 struct Software {
   double gradient_bytes = 4;           ///< per parameter, resident
   double accumulation_bytes = 0;       ///< per parameter, a second (fp32) accumulation buffer
@@ -16,7 +24,7 @@ struct Software {
   bool buckets_overlap = true;         ///< gradient reduction starts during backward
   bool gather_overlap = true;          ///< ZeRO-1 parameter gather hides behind the next forward
   bool wgrad_hides_tensor = false;     ///< TP backward communication hides under gradient products
-  double elementwise_factor = 1.0;     ///< memory passes relative to fused kernels
+  Elementwise elementwise = Elementwise::kFused;
   bool compiled = false;
   bool dropout = false;
   int gathers_in_flight = 2;           ///< FSDP prefetch
