@@ -15,7 +15,7 @@ using hardware::GpuInterconnect;
 
 namespace {
 
-constexpr int kMaxGpusPerHost = 1024;
+constexpr int kMaxGpusPerHost = 256;
 
 struct MeshLink {
   int a = 0;

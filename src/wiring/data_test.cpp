@@ -167,6 +167,37 @@ TEST(WiringData, PathMatricesSurviveHowPeoplePasteThem) {
   }
 }
 
+TEST(WiringData, PathMatricesDoWithoutTheirColumns) {
+  const std::vector<Expected> files = expectations("topo-m");
+  if (files.empty()) GTEST_SKIP() << "no collection at " << kCollection;
+  for (const Expected& expected : files) {
+    if (expected.computed == "not parsed as a matrix") continue;
+    const auto text = read_text_file(kCollection + expected.file);
+    ASSERT_TRUE(text);
+    std::string collapsed;  // what a chat program leaves of runs of blanks
+    std::string table;      // somebody's Markdown
+    for (const std::string_view line : split_lines(*text)) {
+      const bool legend = line.find('=') != std::string_view::npos || line.find(':') != std::string_view::npos;
+      bool header = true;
+      for (const std::string_view word : split_blanks(line)) {
+        collapsed += std::string(word) + " ";
+        if (header) table += "| ";
+        if (header && starts_with_ignoring_case(trim(strip_ansi(line)), "GPU0") && line.find("GPU1") != std::string_view::npos) table += " | ";
+        header = false;
+        table += legend ? std::string(word) + " " : std::string(word) + " | ";
+      }
+      collapsed += "\n";
+      table += "\n";
+    }
+    for (const std::string& form : {collapsed, table}) {
+      SCOPED_TRACE(expected.file + "\n" + form);
+      const Result<Host> host = read_topo_matrix(form, expected.file);
+      ASSERT_TRUE(host) << format(host.error());
+      check_matrix(*host, expected.computed);
+    }
+  }
+}
+
 /// Sum of links of a kind that GPUs list.
 int listed_links(const Host& host, LinkKind kind) {
   int sum = 0;

@@ -161,6 +161,34 @@ TEST(TopoMatrix, WhatIsNoMatrixIsNamed) {
   EXPECT_FALSE(read_topo_matrix("", "x"));
 }
 
+TEST(TopoMatrix, NicsMayStandInFrontAndRowsUnderOtherNames) {
+  const auto front = read_topo_matrix("       NIC0  GPU0  GPU1\nNIC0:   X   PIX  SYS\nGPU0:  PIX   X   SYS\nGPU1:  SYS  SYS   X\n", "x");
+  ASSERT_TRUE(front) << format(front.error());
+  EXPECT_EQ(front->devices[0].name, "GPU0");
+  EXPECT_EQ(path(*front, "GPU0", "NIC0"), "PIX");
+  const auto renamed = read_topo_matrix("      GPU0 GPU1 NIC0\nGPU0   X   NV4 PXB\nGPU1  NV4  X  SYS\nmlx5_2 PXB SYS X\n", "x");
+  ASSERT_TRUE(renamed) << format(renamed.error());
+  EXPECT_EQ(renamed->nics().size(), 1u);
+  EXPECT_EQ(renamed->devices[2].alias, "mlx5_2");
+}
+
+TEST(TopoMatrix, NicRowsWithoutNicColumnsCount) {
+  const auto host = read_topo_matrix("      GPU0 GPU1\nmlx5_0 PIX SYS\nmlx5_1 SYS PIX\n", "x");
+  ASSERT_TRUE(host) << format(host.error());
+  EXPECT_EQ(host->gpus().size(), 2u);
+  EXPECT_EQ(path(*host, "GPU1", "mlx5_1"), "PIX");
+  EXPECT_THAT(notes(*host), HasSubstr("row mlx5_1 has no column of that name"));
+}
+
+TEST(TopoMatrix, TextsAndHostsBeyondReasonAreRefused) {
+  EXPECT_FALSE(read_topo_matrix(std::string(17u << 20, 'x'), "x"));
+  std::string header;
+  for (int i = 0; i < 300; ++i) header += " GPU" + std::to_string(i);
+  const auto host = read_topo_matrix(header + "\nGPU0 X NV4\n", "x");
+  ASSERT_FALSE(host);
+  EXPECT_THAT(host.error().message, HasSubstr("more than 256 devices"));
+}
+
 TEST(TopoMatrix, SquareRowsDoWithoutTheHeader) {
   const Host host = imported("no-header.txt");
   EXPECT_EQ(path(host, "GPU0", "GPU1"), "NV2");

@@ -145,6 +145,12 @@ bool is_device_name(std::string_view text) {
   return parse_cells(text, rest).empty();
 }
 
+bool is_nic_name(std::string_view text) {
+  static constexpr std::array<std::string_view, 9> kStems{"nic", "mlx", "bnxt", "hfi", "irdma", "rocep", "rdmap", "efa", "cxi"};
+  return is_device_name(text) &&
+         std::any_of(kStems.begin(), kStems.end(), [text](std::string_view stem) { return starts_with_ignoring_case(text, stem); });
+}
+
 std::vector<MatrixCell> parse_cells(std::string_view word, std::string_view& rest) {
   // SOC and PSB are what drivers before 2017 printed for SYS and PIX.
   static constexpr std::array<std::pair<std::string_view, PathClass>, 7> kClasses{{{"PIX", PathClass::kPix},

@@ -31,6 +31,8 @@ bool is_gpu_name(std::string_view text);
 bool is_gpu_group(std::string_view text);
 /// GPU or NIC name: starts with a letter, holds a digit, is no path class.
 bool is_device_name(std::string_view text);
+/// A device name with one of the stems that RDMA devices have.
+bool is_nic_name(std::string_view text);
 /// Path classes in one word; several when cells ran together ("NODENODE", "SYS0-15" gives SYS and leaves "0-15").
 /// Empty when the word does not start with a class.
 std::vector<MatrixCell> parse_cells(std::string_view word, std::string_view& rest);

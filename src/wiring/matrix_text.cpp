@@ -17,8 +17,9 @@ using topology::PathClass;
 
 namespace {
 
-constexpr std::size_t kMaxDevices = 512;
+constexpr std::size_t kMaxDevices = 256;  // path tables grow with its square
 constexpr std::size_t kMaxBlocks = 256;
+constexpr std::size_t kMaxTextBytes = 16u << 20;
 
 enum class Tail { kCpu, kNuma, kGpuNuma };
 
@@ -128,7 +129,8 @@ bool Parser::read_header(const Line& line) {
     }
     return false;
   }
-  const std::size_t first = begin;
+  std::size_t first = begin;
+  while (first > 0 && is_nic_name(line.words[first - 1].text)) --first;  // somebody put the NICs in front
   std::size_t end = first;
   while (end < line.words.size() && is_device_name(line.words[end].text)) ++end;
   const bool known_end = end == line.words.size() || is_tail_word(line.words[end].text) || end - first >= 3;
@@ -140,7 +142,7 @@ bool Parser::read_header(const Line& line) {
   block.prefix = join_words(line, 0, first);
   block.line = line.number;
   block.fields = line.fields;
-  for (std::size_t i = first; i < end && i - first < kMaxDevices; ++i) {
+  for (std::size_t i = first; i < end && i - first <= kMaxDevices; ++i) {
     block.names.push_back(line.words[i].text);
     block.columns.push_back(line.words[i].column);
     block.field_of.push_back(line.words[i].field);
@@ -158,7 +160,7 @@ bool Parser::read_header_continuation(const Line& line) {
   std::size_t end = 0;
   while (end < line.words.size() && is_device_name(line.words[end].text)) ++end;
   if (end < line.words.size() && !is_tail_word(line.words[end].text)) return false;
-  for (std::size_t i = 0; i < end && block.names.size() < kMaxDevices; ++i) block.names.push_back(line.words[i].text);
+  for (std::size_t i = 0; i < end && block.names.size() <= kMaxDevices; ++i) block.names.push_back(line.words[i].text);
   const std::vector<Tail> tail = parse_tail(line, end);
   block.tail.insert(block.tail.end(), tail.begin(), tail.end());
   block.fields = false;  // positions on two lines cannot be compared
@@ -198,7 +200,8 @@ void Parser::take_cells(const Line& line, std::size_t begin, Row& row) {
 bool Parser::read_row(const Line& line) {
   std::string_view rest;
   for (std::size_t i = 0; i + 1 < line.words.size(); ++i) {
-    const std::string& label = line.words[i].text;
+    std::string label = line.words[i].text;
+    if (label.back() == ':' && (is_gpu_name(label.substr(0, label.size() - 1)) || is_nic_name(label.substr(0, label.size() - 1)))) label.pop_back();
     if (is_gpu_group(label) && group_.empty()) {
       group_ = label;
       group_line_ = line.number;
@@ -329,20 +332,20 @@ std::vector<int> place_cells(const Row& row, const Block& block, int own, std::v
   return place;
 }
 
-/// Devices of a header: GPUs first, as the rest of the program expects, whatever the order of the columns.
-Matrix empty_matrix(const Block& block, std::vector<std::size_t>& device_of_column) {
+/// Devices of a header and of rows without a column: GPUs first, as the rest of the program expects.
+Matrix empty_matrix(const Block& block, const std::vector<std::string>& names, std::vector<std::size_t>& device_of_name) {
   Matrix matrix;
   matrix.line = block.line;
-  device_of_column.assign(block.names.size(), 0);
+  device_of_name.assign(names.size(), 0);
   for (const bool gpus : {true, false}) {
-    for (std::size_t i = 0; i < block.names.size(); ++i) {
-      if (is_gpu_name(block.names[i]) != gpus) continue;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (is_gpu_name(names[i]) != gpus) continue;
       MatrixDevice device;
-      device.label = block.names[i];
+      device.label = names[i];
       device.gpu = gpus;
       const auto alias = block.legend.find(device.label);
       if (alias != block.legend.end()) device.alias = alias->second;
-      device_of_column[i] = matrix.devices.size();
+      device_of_name[i] = matrix.devices.size();
       matrix.devices.push_back(std::move(device));
     }
   }
@@ -357,6 +360,16 @@ int column_of(const Block& block, const std::string& label) {
   for (std::size_t i = 0; i < block.names.size(); ++i) {
     const auto alias = block.legend.find(block.names[i]);
     if (alias != block.legend.end() && alias->second == label) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+/// The column of a row: its name's, else (rows named by the driver, columns by number) the one under its X.
+int own_column(const Block& block, const Row& row) {
+  const int named = column_of(block, row.label);
+  if (named >= 0 || row.cells.size() != block.names.size() || !is_nic_name(row.label)) return named;
+  for (std::size_t i = 0; i < row.cells.size(); ++i) {
+    if (row.cells[i].cell.path == PathClass::kSelf && !is_gpu_name(block.names[i])) return static_cast<int>(i);
   }
   return -1;
 }
@@ -393,20 +406,29 @@ Result<bool> reconcile(Matrix& matrix, const std::string& file) {
 }
 
 Result<Matrix> Parser::build(const Block& block) const {
-  std::vector<std::size_t> device_of_column;
-  Matrix matrix = empty_matrix(block, device_of_column);
+  if (block.names.size() > kMaxDevices) {
+    return fail(fmt::format("the header names more than {} devices, which no host has", kMaxDevices), {file_, block.line, 0});
+  }
+  std::vector<std::string> names = block.names;
+  for (const Row& row : block.rows) {
+    const bool known = own_column(block, row) >= 0 || std::find(names.begin(), names.end(), row.label) != names.end();
+    const bool device = is_gpu_name(row.label) || is_nic_name(row.label);  // else prose, or a prefix before the legend
+    if (!known && device && names.size() < kMaxDevices) names.push_back(row.label);
+  }
+  std::vector<std::size_t> device_of_name;
+  Matrix matrix = empty_matrix(block, names, device_of_name);
   for (std::size_t i = 0; i < block.names.size(); ++i) {
     if (column_of(block, block.names[i]) != static_cast<int>(i)) {
       return fail(fmt::format("the header names {} twice", block.names[i]), {file_, block.line, 0});
     }
   }
   for (const Row& row : block.rows) {
-    const int own = column_of(block, row.label);
-    if (own < 0) {
-      matrix.notes.push_back({fmt::format("row {} has no column of that name; left out", row.label), {file_, row.line, 0}});
-      continue;
-    }
-    const std::size_t here = device_of_column[static_cast<std::size_t>(own)];
+    const int own = own_column(block, row);
+    const auto name = own >= 0 ? names.begin() + own : std::find(names.begin(), names.end(), row.label);
+    if (name == names.end()) continue;
+    if (own < 0) matrix.notes.push_back({fmt::format("row {} has no column of that name", row.label), {file_, row.line, 0}});
+    const std::size_t here = device_of_name[static_cast<std::size_t>(name - names.begin())];
+    if (own >= 0 && lower(*name) != lower(row.label) && matrix.devices[here].alias.empty()) matrix.devices[here].alias = row.label;
     MatrixDevice& device = matrix.devices[here];
     if (device.has_row) {
       matrix.notes.push_back({fmt::format("row {} appears twice; the first is used", row.label), {file_, row.line, 0}});
@@ -422,7 +444,7 @@ Result<Matrix> Parser::build(const Block& block) const {
                                 path_class_name(cell.path, cell.nvlinks), block.names[static_cast<std::size_t>(place[i])]),
                     {file_, row.line, row.cells[i].column + 1}, {"cells of this row were lost or moved; paste the output again"});
       }
-      matrix.at(here, device_of_column[static_cast<std::size_t>(place[i])]) = cell;
+      matrix.at(here, device_of_name[static_cast<std::size_t>(place[i])]) = cell;
     }
     device.has_row = true;
     read_affinities(row, block.tail, device);
@@ -486,6 +508,9 @@ Result<std::vector<Matrix>> Parser::finish() {
 }  // namespace
 
 Result<std::vector<Matrix>> parse_matrices(std::string_view text, const std::string& file) {
+  if (text.size() > kMaxTextBytes) {
+    return fail(fmt::format("{} bytes of text, expected the output of `nvidia-smi topo -m` (some kilobytes)", text.size()), {file, 0, 0});
+  }
   Parser parser(file);
   int number = 0;
   for (const std::string_view raw : split_lines(text)) parser.read(cut_line(clean_line(raw), ++number));

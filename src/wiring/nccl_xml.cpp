@@ -22,7 +22,7 @@ using namespace topology;
 namespace {
 
 constexpr int kMaxDepth = 32;
-constexpr std::size_t kMaxDevices = 4096;
+constexpr std::size_t kMaxDevices = 1024;
 constexpr int kMaxLinkCount = 64;
 
 struct PciName {
