@@ -23,8 +23,8 @@ constexpr std::array<Generation, hardware::kArchitectureCount> kGenerations{{
     {Architecture::kHopper, 0.97, 1.3e-6, 0.73, 0.708e-12, 0.90, 0.53,
      "fit: GH200 nn.Linear table; sustained H200 708.5 TFLOP/s at 700 W (stas MSMF), shrunk to GH200 at 900 W"},
     {Architecture::kBlackwell, 0.88, 1.3e-6, 0.50, 0.444e-12, 0.88, 0.30,
-     "fit: B200 GEMM table of SimuMax and bursts of stas (MAMF), tile overhead of Hopper; sustained shrunk to "
-     "1456 TFLOP/s (stas MSMF)"},
+     "fit: B200 GEMM table of SimuMax and bursts of stas (MAMF), tile overhead of Hopper; sustained between its 0.485 "
+     "and 1456 TFLOP/s (stas MSMF)"},
     {Architecture::kCdna2, 0.80, 5.0e-6, 0.53, 1.462e-12, 0.80, 0.55,
      "no GEMM table: rocBLAS bursts on one GCD about 0.6-0.7 of peak, lowered as H200's sustained table lies below its "
      "bursts; BabelStream 1.3 of 1.6 TB/s; tile overhead of Ampere"},

@@ -28,7 +28,7 @@ inline constexpr double kTrafficElements = 12;      ///< loss of a tile by opera
 inline constexpr double kLastWaveWeight = 0.6;      ///< share of an idle last wave that is really lost
 inline constexpr double kEpilogueExposed = 0.6;     ///< share of the traffic of an fp32 C that the k-loops do not hide
 inline constexpr double kGroupLaunch_s = 7e-6;      ///< least distance of the products of a group over all streams
-inline constexpr double kPowerExponent = 0.55;      ///< sustained rate against board power per peak FLOP/s
+inline constexpr double kPowerExponent = 0.75;      ///< sustained rate against board power per peak FLOP/s
 inline constexpr double kFp8OverBf16 = 0.91;        ///< sustained fraction of fp8 against bf16
 inline constexpr double kFp4OverBf16 = 0.85;
 

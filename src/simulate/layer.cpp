@@ -235,12 +235,13 @@ void add_recompute(const StepContext& c, const Attention& a, LayerCost& cost) {
   switch (c.strategy.recompute) {
     case parallel::Recompute::kNone: return;
     case parallel::Recompute::kSelective:
-      if (c.job.framework == parallel::Framework::kTorchtitan) {
-        // Per-operator policy: every second product, attention and collectives are kept; the rest runs again.
-        cost.recompute.compute = 0.5 * (cost.forward.compute - kKernelInStep * a.forward);
+      if (c.strategy.sharder == parallel::Sharder::kFsdp) {
+        // Per-operator policy of torchtitan: every second product, attention and collectives are kept, the rest runs
+        // again; policies by fraction of blocks (fms-fsdp) come to about as much.
+        cost.recompute.compute = 0.5 * (cost.forward.compute - a.forward);
         cost.recompute.host = 0.6 * cost.forward.host;
       } else {
-        cost.recompute.compute = kKernelInStep * a.forward;
+        cost.recompute.compute = a.forward;
         cost.recompute.host = 0.15 * cost.forward.host;
       }
       return;
@@ -274,11 +275,14 @@ void add_host(const StepContext& c, LayerCost& cost) {
   cost.backward.host = kernels.backward * launch + python * (kPythonBackward_s + extra);
 }
 
-/// Kernels in a step run slower than alone.
-void in_step(LayerCost& cost) {
-  cost.forward.compute *= kKernelInStep;
-  cost.backward.compute *= kKernelInStep;
-  cost.matmul_s *= kKernelInStep;
+double in_step_factor(const StepContext& c) { return c.software.fused_library ? kKernelInStepFused : kKernelInStep; }
+
+/// Kernels in a step run slower than alone; the attention core does not.
+void in_step(const StepContext& c, const Attention& a, LayerCost& cost) {
+  const double factor = in_step_factor(c);
+  cost.forward.compute = factor * (cost.forward.compute - a.forward) + a.forward;
+  cost.backward.compute = factor * (cost.backward.compute - a.backward) + a.backward;
+  cost.matmul_s = factor * (cost.matmul_s - a.forward) + a.forward;
 }
 
 }  // namespace
@@ -314,7 +318,7 @@ LayerCost dense_layer(const StepContext& c) {
   add_tensor(c, m.hidden, a.qkv.input_gradient + up.input_gradient, a.qkv.weight_gradient + up.weight_gradient,
              m.parallel_block ? 1 : 2, cost);
   add_context(c, a.forward, a.backward, cost);
-  in_step(cost);
+  in_step(c, a, cost);
   add_host(c, cost);
   add_recompute(c, a, cost);
   return cost;
@@ -367,7 +371,7 @@ LayerCost moe_layer(const StepContext& c) {
     cost.forward.expert += 2 * exchange;
     cost.backward.expert += 2 * exchange;
   }
-  in_step(cost);
+  in_step(c, a, cost);
   add_host(c, cost);
   cost.forward.host *= 1.6;
   cost.backward.host *= 1.6;
@@ -388,16 +392,28 @@ EndCost embedding(const StepContext& c) {
   return cost;
 }
 
+namespace {
+/// Rows of the head on one rank. Megatron pads the vocabulary to a multiple of 128 x tensor (--make-vocab-size-divisible-by).
+double head_rows(const StepContext& c) {
+  const parallel::Job& job = c.job;
+  const double t = c.strategy.tensor;
+  if (job.padded_vocab > 0) return job.padded_vocab / t;
+  const bool pads = job.framework == parallel::Framework::kMegatron || job.framework == parallel::Framework::kMegatronDeepspeed;
+  return pads ? std::ceil(job.model.vocab / (128 * t)) * 128 : job.model.vocab / t;
+}
+}  // namespace
+
 EndCost head(const StepContext& c) {
   EndCost cost;
   const model::Model& m = c.job.model;
-  const double vocab = (c.job.padded_vocab > 0 ? c.job.padded_vocab : m.vocab) / static_cast<double>(c.strategy.tensor);
+  const double vocab = head_rows(c);
   const Dtype dtype = c.job.dtype == Dtype::kFp8 || c.job.dtype == Dtype::kFp4 ? Dtype::kBf16 : c.job.dtype;
   const Product logits = product(c, dtype, c.tokens, vocab, m.hidden);
   const double loss = c.kernels.memory_s(c.software.logits_bytes * c.tokens * vocab);
-  cost.forward.compute = kKernelInStep * (logits.forward + 0.5 * loss);
-  cost.backward.compute = kKernelInStep * (logits.input_gradient + logits.weight_gradient + 0.5 * loss +
-                                           gradient_accumulation(c, vocab * m.hidden));
+  const double factor = in_step_factor(c);
+  cost.forward.compute = factor * (logits.forward + 0.5 * loss);
+  cost.backward.compute = factor * (logits.input_gradient + logits.weight_gradient + 0.5 * loss +
+                                    gradient_accumulation(c, vocab * m.hidden));
   if (c.strategy.tensor > 1) {
     const double bytes = c.tokens * m.hidden * 2;
     if (c.strategy.sequence_parallel) {

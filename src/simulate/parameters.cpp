@@ -9,6 +9,7 @@ std::vector<Parameter> parameters() {
   constexpr const char* kFloor = "host floor: step time at micro-batch 1 against layers x micro-batches of small models (vTrain, one host)";
   return {
       {"step.kernel_in_step", kKernelInStep, "", "median residual of published steps that are all compute, sources counted once"},
+      {"step.kernel_in_step_fused", kKernelInStepFused, "", "the same on steps of Megatron-Core with Transformer Engine"},
       {"step.python_forward", kPythonForward_s, "s/layer", kFloor},
       {"step.python_backward", kPythonBackward_s, "s/layer", kFloor},
       {"step.python_compiled_share", kPythonCompiledShare, "", "CPU share of compiled regions in public Kineto traces"},

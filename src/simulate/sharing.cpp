@@ -85,12 +85,18 @@ Exposed replicated(const StepContext& c, const StageCost& stage, double slack_s)
   return e;
 }
 
+/// What communication adds beside `compute_s` when only a share of it can hide.
+double added(double compute_s, double communication_s, double share, double slowdown) {
+  const double hideable = share * communication_s;
+  return communication_s - hideable + overlapped(compute_s, hideable, slowdown) - compute_s;
+}
+
 /// Parameters gathered unit by unit in forward and backward, gradients scattered in backward.
 Exposed sharded(const StepContext& c, const StageCost& stage) {
   const double slow = interference(c.job.accelerator);
   const parallel::Software& sw = c.software;
   const double unit = stage.unit_parameters;
-  const double gather = c.network.cost(Op::kAllGather, unit * sw.gather_bytes, c.groups.shard).time_s +
+  const double gather = c.network.cost(Op::kAllGather, unit * sw.gather_bytes, c.groups.shard).time_s / sw.fetch_efficiency +
                         c.kernels.memory_s(2 * unit * sw.gather_bytes);
   const double scatter = c.network.cost(Op::kReduceScatter, unit * sw.reduce_bytes, c.groups.shard).time_s +
                          c.kernels.memory_s(2 * unit * sw.reduce_bytes);
@@ -106,11 +112,11 @@ Exposed sharded(const StepContext& c, const StageCost& stage) {
   const double b = stage.layer_backward_s;
   const bool overlap = sw.gather_overlap;
   const bool gathers_again = c.strategy.zero == 3 && c.strategy.reshard_after_forward;
-  const double forward_gathers = root_gather + gather + (layers - 1) * (overlap ? overlapped(f, gather, slow) - f : gather);
+  const double forward_gathers = root_gather + gather + (layers - 1) * (overlap ? added(f, gather, sw.overlap_share, slow) : gather);
   const double again = gathers_again ? gather : 0;
   // Gather and reduce-scatter share a communicator and therefore queue; the replica all-reduce has its own.
   const double queue = std::max(again + scatter, replicate);
-  const double backward_excess = overlap ? overlapped(b, queue, slow) - b : again + scatter + replicate;
+  const double backward_excess = overlap ? added(b, queue, sw.overlap_share, slow) : again + scatter + replicate;
   const double tail = scatter + replicate + root_scatter;
   const double backward_total = again + (layers - 1) * backward_excess + tail;
   const double queue_parts = again + std::max(scatter, replicate);

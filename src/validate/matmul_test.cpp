@@ -73,7 +73,8 @@ TEST(Matmul, PublishedTablesStayWithinTheirMeasuredError) {
   EXPECT_LE(report->overall.median_absolute, 0.06);
   for (const Summary& s : report->by_table) {
     if (s.predicted < 30 || s.name.find("product") == std::string::npos) continue;
-    EXPECT_LE(s.median_absolute, 0.06) << s.name;
+    // Short benchmarks: parts at 300 W run them faster than they sustain a step (docs/models/compute.md).
+    EXPECT_LE(s.median_absolute, 0.08) << s.name;
   }
 }
 

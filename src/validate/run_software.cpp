@@ -45,13 +45,19 @@ void fill_dtype(const RunFields& row, MappedRun& run) {
 }
 
 /// The kernel a framework of that year takes when nothing is said.
+/// Fused attention of Transformer Engine (cuDNN) on this generation.
+AttentionKernel engine_attention(Architecture architecture) {
+  if (architecture == Architecture::kHopper) return AttentionKernel::kFlash3;
+  if (architecture == Architecture::kBlackwell) return AttentionKernel::kFlash4;
+  return AttentionKernel::kFlash2;
+}
+
 AttentionKernel usual_attention(const RunFields& row, const MappedRun& run) {
-  const bool hopper = run.job.accelerator.architecture >= Architecture::kHopper;
   const int year = run.job.year;
   switch (run.job.framework) {
     case Framework::kMegatron:
       if (!is_megatron_core(row.framework, year)) return AttentionKernel::kUnfused;
-      return hopper ? AttentionKernel::kFlash3 : AttentionKernel::kFlash2;
+      return engine_attention(run.job.accelerator.architecture);
     case Framework::kMegatronDeepspeed: return AttentionKernel::kUnfused;  // --use-flash-attn is off by default
     case Framework::kPytorch:
     case Framework::kDeepspeed:
@@ -62,7 +68,6 @@ AttentionKernel usual_attention(const RunFields& row, const MappedRun& run) {
 
 void fill_attention(const RunFields& row, MappedRun& run) {
   const std::string text = lower(row.attention);
-  const bool hopper = run.job.accelerator.architecture >= Architecture::kHopper;
   AttentionKernel& kernel = run.job.attention;
   if (text.empty()) {
     kernel = usual_attention(row, run);
@@ -73,8 +78,10 @@ void fill_attention(const RunFields& row, MappedRun& run) {
     kernel = AttentionKernel::kTriton;
   } else if (mentions(text, {"flash4"})) {
     kernel = AttentionKernel::kFlash4;
-  } else if (mentions(text, {"flash3"}) || (mentions(text, {"transformerengine", "cudnn"}) && hopper)) {
+  } else if (mentions(text, {"flash3"})) {
     kernel = AttentionKernel::kFlash3;
+  } else if (mentions(text, {"transformerengine", "cudnn"})) {
+    kernel = engine_attention(run.job.accelerator.architecture);
   } else if (mentions(text, {"flash1", "xformers", "memory-efficient"})) {
     kernel = AttentionKernel::kFlash1;
   } else if (mentions(text, {"flash2"})) {

@@ -25,6 +25,9 @@ struct Software {
   bool gather_overlap = true;          ///< ZeRO-1 parameter gather hides behind the next forward
   bool wgrad_hides_tensor = false;     ///< TP backward communication hides under gradient products
   Elementwise elementwise = Elementwise::kFused;
+  bool fused_library = false;          ///< Transformer Engine kernels
+  double fetch_efficiency = 1;         ///< rate of parameter gathers against one collective of the same size
+  double overlap_share = 1;            ///< of gathers and scatters of sharded units that can hide at all
   bool compiled = false;
   bool dropout = false;
   int gathers_in_flight = 2;           ///< FSDP prefetch
