@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/simulate/predict.hpp>
+#include <chokepoint/wiring/wiring.hpp>
+
+#include <gtest/gtest.h>
+#include <numeric>
+
+namespace chokepoint::simulate {
+namespace {
+
+parallel::Job job_on(const char* cluster, int hosts, const char* model, int sequence, double batch) {
+  parallel::Job job;
+  job.model = *model::find_model(model);
+  job.cluster = *wiring::build_cluster(cluster, hosts);
+  job.accelerator = *hardware::find_accelerator(job.cluster.hosts.front().host.accelerator);
+  job.gpus = job.cluster.gpu_count();
+  job.sequence = sequence;
+  job.global_batch = batch;
+  return job;
+}
+
+Prediction predicted(const parallel::Job& job, const char* strategy) {
+  const auto parsed = parallel::parse_strategy(strategy);
+  EXPECT_TRUE(parsed) << strategy;
+  const auto p = Predictor(job).predict(*parsed);
+  EXPECT_TRUE(p) << (p ? "" : format(p.error()));
+  return *p;
+}
+
+const char* const kStrategies[] = {"ddp microbatch=1", "zero=1 microbatch=1", "fsdp microbatch=1", "hsdp microbatch=1",
+                                   "tensor=8 zero=1 microbatch=1", "tensor=4 pipeline=2 zero=1 microbatch=1 recompute=full",
+                                   "pipeline=8 virtual=2 zero=1 microbatch=1", "context=2 zero=1 microbatch=1"};
+
+TEST(Step, BillSumsToTheStepTimeAndNothingIsNegative) {
+  const parallel::Job job = job_on("dgx-a100", 2, "llama-2-7b", 4096, 128);
+  for (const char* strategy : kStrategies) {
+    const Prediction p = predicted(job, strategy);
+    EXPECT_NEAR(std::accumulate(p.bill.begin(), p.bill.end(), 0.0), p.step_time_s, 1e-12 * p.step_time_s) << strategy;
+    for (const double item : p.bill) EXPECT_GE(item, 0) << strategy;
+    EXPECT_LT(p.step_time_low_s, p.step_time_s);
+    EXPECT_GT(p.step_time_high_s, p.step_time_s);
+  }
+}
+
+TEST(Step, FasterWiresNeverLengthenAStep) {
+  const parallel::Job job = job_on("pcie-a100-8", 2, "llama-2-7b", 4096, 128);
+  collective::Scale faster;
+  faster.nic = faster.pcie = faster.nvlink = faster.fabric = 4;
+  for (const char* strategy : kStrategies) {
+    const auto parsed = parallel::parse_strategy(strategy);
+    const double before = Predictor(job).predict(*parsed)->step_time_s;
+    EXPECT_LE(Predictor(job, faster).predict(*parsed)->step_time_s, before * (1 + 1e-12)) << strategy;
+  }
+}
+
+TEST(Step, OneGpuHasNoCommunication) {
+  parallel::Job job = job_on("dgx-a100", 1, "gpt2", 1024, 8);
+  job.gpus = 1;
+  const Prediction p = predicted(job, "ddp microbatch=8");
+  for (const Bill item : {Bill::kTensor, Bill::kPipeline, Bill::kDataGather, Bill::kDataReduce, Bill::kBubble, Bill::kExpert}) {
+    EXPECT_EQ(p.item(item), 0) << name(item);
+  }
+}
+
+TEST(Step, FullRecomputationAddsAboutAForward) {
+  // Forward is a third of forward + backward, so recomputation adds about a third of the compute.
+  const parallel::Job job = job_on("dgx-a100", 1, "llama-2-7b", 4096, 64);
+  const Prediction p = predicted(job, "tensor=8 microbatch=1 recompute=full");
+  EXPECT_NEAR(p.item(Bill::kRecompute) / p.item(Bill::kCompute), 1.0 / 3.0, 0.06);
+}
+
+TEST(Step, TwiceTheBatchTakesAboutTwiceAsLong) {
+  const parallel::Job one = job_on("dgx-a100", 1, "llama-2-7b", 4096, 64);
+  const parallel::Job two = job_on("dgx-a100", 1, "llama-2-7b", 4096, 128);
+  const double ratio = predicted(two, "fsdp microbatch=1").step_time_s / predicted(one, "fsdp microbatch=1").step_time_s;
+  EXPECT_GT(ratio, 1.9);
+  EXPECT_LE(ratio, 2.0);
+}
+
+TEST(Step, TensorParallelismAcrossHostsRuinsTheStep) {
+  const parallel::Job job = job_on("dgx-a100", 2, "llama-2-7b", 4096, 64);
+  EXPECT_GT(predicted(job, "tensor=16 sp=off microbatch=1").item(Bill::kTensor),
+            3 * predicted(job, "tensor=8 sp=off microbatch=1").item(Bill::kTensor) / 2);
+}
+
+TEST(Step, ReducingEveryMicroStepPaysTheSynchronisationEachTime) {
+  // C060: 4 x (compute + sync) against 4 x compute + sync.
+  const parallel::Job job = job_on("pcie-a100-8", 2, "gpt2-xl", 1024, 64);
+  const Prediction each = predicted(job, "ddp microbatch=1 accumulate=4 sync=each");
+  const Prediction last = predicted(job, "ddp microbatch=1 accumulate=4");
+  EXPECT_NEAR(each.item(Bill::kDataReduce), 4 * last.item(Bill::kDataReduce), 1e-9);
+}
+
+TEST(Step, MeasuredStepGivesTheBandwidthThatExplainsIt) {
+  const parallel::Job job = job_on("dgx-h100", 4, "llama-3-8b", 8192, 32);
+  const Prediction p = predicted(job, "fsdp microbatch=1");
+  const Implied implied = implied_bandwidth(job, p, 4 * p.step_time_s);
+  EXPECT_TRUE(implied.explained_by_wires);
+  EXPECT_LT(implied.bytes_per_s, 0.2 * implied.expected_bytes_per_s);
+  EXPECT_FALSE(implied.inside_band);
+  EXPECT_TRUE(implied_bandwidth(job, p, p.step_time_s).inside_band);
+}
+
+TEST(Step, LadderFallsFromThePeakToTheUsefulWork) {
+  const parallel::Job job = job_on("dgx-a100", 2, "llama-2-7b", 4096, 128);
+  for (const char* strategy : kStrategies) {
+    const Prediction p = predicted(job, strategy);
+    ASSERT_FALSE(p.ladder.empty());
+    EXPECT_EQ(p.ladder.front().fraction, 1);
+    for (std::size_t i = 1; i < p.ladder.size(); ++i) EXPECT_LE(p.ladder[i].fraction, p.ladder[i - 1].fraction) << strategy;
+    EXPECT_NEAR(p.ladder.back().fraction, p.mfu, 1e-9) << strategy;
+  }
+}
+
+}  // namespace
+}  // namespace chokepoint::simulate
