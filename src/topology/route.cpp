@@ -5,7 +5,6 @@
 #include <chokepoint/topology/topology.hpp>
 
 #include <algorithm>
-#include <deque>
 #include <limits>
 
 namespace chokepoint::topology {
@@ -53,20 +52,37 @@ bool forwards(DeviceKind kind) {
   return kind == DeviceKind::kPcieSwitch || kind == DeviceKind::kHostBridge || kind == DeviceKind::kCpu;
 }
 
+/// Links of every device, in their order, in two flat arrays: ways are asked for by the hundred, and one small vector for
+/// each device was half of their time.
+struct Outgoing {
+  std::vector<int> first;  ///< devices + 1: where the links of a device begin
+  std::vector<int> links;
+
+  explicit Outgoing(const Host& host) : first(host.devices.size() + 1, 0) {
+    const auto usable = [&host](const Link& link) { return valid(host, link.from) && valid(host, link.to); };
+    for (const Link& link : host.links) {
+      if (usable(link)) ++first[static_cast<std::size_t>(link.from) + 1];
+    }
+    for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
+    links.resize(static_cast<std::size_t>(first.back()));
+    std::vector<int> next(first.begin(), first.end() - 1);
+    for (std::size_t i = 0; i < host.links.size(); ++i) {
+      const Link& link = host.links[i];
+      if (usable(link)) links[static_cast<std::size_t>(next[static_cast<std::size_t>(link.from)]++)] = static_cast<int>(i);
+    }
+  }
+};
+
 /// Fewest hops over PCIe, memory and socket links (and a GPU's NVLink to its own CPU). `accept` says where to stop.
 template <class Accept>
 std::vector<int> pcie_way(const Host& host, int from, Accept accept) {
-  std::vector<std::vector<int>> outgoing(host.devices.size());
-  for (std::size_t i = 0; i < host.links.size(); ++i) {
-    const Link& link = host.links[i];
-    if (valid(host, link.from) && valid(host, link.to)) outgoing[static_cast<std::size_t>(link.from)].push_back(static_cast<int>(i));
-  }
+  const Outgoing outgoing(host);
   std::vector<int> reached_by(host.devices.size(), -1);
-  std::deque<int> frontier{from};
-  while (!frontier.empty()) {
-    const int here = frontier.front();
-    frontier.pop_front();
-    for (const int index : outgoing[static_cast<std::size_t>(here)]) {
+  std::vector<int> frontier{from};
+  for (std::size_t at_front = 0; at_front < frontier.size(); ++at_front) {
+    const auto here = static_cast<std::size_t>(frontier[at_front]);
+    for (int k = outgoing.first[here]; k < outgoing.first[here + 1]; ++k) {
+      const int index = outgoing.links[static_cast<std::size_t>(k)];
       const int next = link_at(host, index).to;
       if (next == from || reached_by[static_cast<std::size_t>(next)] >= 0) continue;
       const bool end = accept(next);
