@@ -17,6 +17,8 @@ using hardware::GpuInterconnect;
 
 constexpr int kMaxHosts = 1 << 20;
 constexpr int kMaxGpusPerHost = 64;
+/// Chips of one TPU pod, the largest set that ICI joins. Source: Google Cloud TPU v4 page (v5p: 8,960, Ironwood: 9,216).
+constexpr int kTpuPodChips = 4096;
 /// GPUs of one rack-scale NVLink domain. Source: NVIDIA GB200 NVL72 data sheet: 18 compute trays of 4 GPUs.
 constexpr int kNvl72Gpus = 72;
 /// Hosts with several NICs have at least this many GPUs (4 in HPC nodes, 8 in HGX boards).
@@ -329,12 +331,19 @@ IntraWords intra_from_words(std::string_view text, const Accelerator& accelerato
   }
   if (gpus < 2) return intra;
   const bool nvl72 = has(words, "nvl72");
-  const bool said = has(words, "nvlink") || has(words, "nvswitch") || has(words, "nvl") || has(words, "infinity") || has(words, "xgmi");
+  const bool said = has(words, "nvlink") || has(words, "nvswitch") || has(words, "nvl") || has(words, "infinity") || has(words, "xgmi") ||
+                    has(words, "ici ");
   const bool off = has(words, "not in use") || has(words, "disabled");
   const bool silent = trim(words).empty() || has(words, "not stated") || words == "none";
   const bool board = accelerator.nvlinks > 0 && !has(lower(accelerator.name), "pcie") && !has(lower(accelerator.name), "nvl");
   if (off || accelerator.nvlinks == 0 || (!said && !(silent && board))) return intra;
   if (silent && !said) assume(notes, "the NVLink wiring usual for " + accelerator.name);
+  if (accelerator.architecture == Architecture::kTpu) {
+    // The torus carries rings at the sum of a chip's links, as a switch would.
+    intra.interconnect = GpuInterconnect::kNvSwitch;
+    if (!has(words, "slice")) intra.nvlink_domain_hosts = std::max(1, kTpuPodChips / gpus);
+    return intra;
+  }
   const bool amd = accelerator.vendor == "AMD" || accelerator.architecture == Architecture::kCdna2 ||
                    accelerator.architecture == Architecture::kCdna3;
   if (amd) {
