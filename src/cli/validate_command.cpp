@@ -38,6 +38,7 @@ struct Findings {
   std::string runs_file;
   std::optional<validate::FitReport> fits;
   std::optional<validate::CollectivesReport> collectives;
+  std::optional<validate::MatmulReport> matmul;
 };
 
 Result<bool> read_table(const std::string& file, Findings& findings) {
@@ -53,10 +54,14 @@ Result<bool> read_table(const std::string& file, Findings& findings) {
       TRY_INTO(findings.fits, validate::validate_fits(text, file));
       return true;
     }
-    case validate::Table::kCollectives:
-    case validate::Table::kMatmul:
-      return fail("a table of collectives or matrix products: not compared yet", {file, 1, 1},
-                  {"tables of runs and of out-of-memory configurations are"});
+    case validate::Table::kCollectives: {
+      TRY_INTO(findings.collectives, validate::validate_collectives(text, file));
+      return true;
+    }
+    case validate::Table::kMatmul: {
+      TRY_INTO(findings.matmul, validate::validate_matmul(text, file));
+      return true;
+    }
   }
   return fail("table of no known kind", {file, 1, 1});
 }
@@ -84,6 +89,7 @@ std::string present(const Findings& findings, const CommonOptions& common) {
   add(findings.runs, report::runs_json, report::runs_text);
   add(findings.fits, report::fits_json, report::fits_text);
   add(findings.collectives, report::collectives_json, report::collectives_text);
+  add(findings.matmul, report::matmul_json, report::matmul_text);
   std::string out;
   for (std::size_t i = 0; i < parts.size(); ++i) out += (i == 0 ? "" : common.json ? "," : "\n") + parts[i];
   return common.json && parts.size() > 1 ? "{\"schema_version\":1,\"kind\":\"validate\",\"tables\":[" + out + "]}\n" : out;
@@ -113,7 +119,7 @@ void add_validate(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<ValidateOptions>();
   CLI::App* command = app.add_subcommand("validate", "compare predictions with published measurements");
   command->add_option("FILE", options->files,
-                      "tables as CSV: training runs, out-of-memory configurations, collectives (told apart by the header)");
+                      "tables as CSV: training runs, out-of-memory configurations, collectives, matrix products (told apart by the header)");
   command->add_option("--csv", options->csv, "write one line per run with job, bill and error to this file");
   command->add_option("--html", options->html, "write a page with drawings to this file");
   command->add_flag("--parameters", options->parameters, "print every constant of the model with its source");

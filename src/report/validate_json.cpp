@@ -174,10 +174,29 @@ std::string collectives_json(const validate::CollectivesReport& report) {
   json["schema_version"] = kSchemaVersion;
   json["kind"] = "validate_collectives";
   json["overall"] = summary_json(report.overall);
+  json["median_of_system_medians"] = report.median_of_system_medians;
   json["by_system"] = summaries_json(report.by_system);
+  json["by_op"] = summaries_json(report.by_op);
+  json["by_size"] = summaries_json(report.by_size);
   json["rows"] = Json::array();
   for (const validate::CollectiveRow& row : report.rows) {
     json["rows"].push_back({{"row", row.row}, {"system", row.system}, {"op", row.op}, {"bytes", row.bytes},
+                            {"measured_time_s", value_or_null(row.measured_time_s)},
+                            {"predicted_time_s", value_or_null(row.predicted_time_s)},
+                            {"error", value_or_null(row.error)}, {"reason", text_or_null(row.reason)}});
+  }
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string matmul_json(const validate::MatmulReport& report) {
+  Json json;
+  json["schema_version"] = kSchemaVersion;
+  json["kind"] = "validate_matmul";
+  json["overall"] = summary_json(report.overall);
+  json["by_table"] = summaries_json(report.by_table);
+  json["rows"] = Json::array();
+  for (const validate::MatmulRow& row : report.rows) {
+    json["rows"].push_back({{"row", row.row}, {"accelerator", row.accelerator}, {"table", row.table}, {"kernel", row.kernel},
                             {"measured_time_s", value_or_null(row.measured_time_s)},
                             {"predicted_time_s", value_or_null(row.predicted_time_s)},
                             {"error", value_or_null(row.error)}, {"reason", text_or_null(row.reason)}});

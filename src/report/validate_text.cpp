@@ -153,9 +153,19 @@ std::string fits_text(const validate::FitReport& report, const Style& style) {
 std::string collectives_text(const validate::CollectivesReport& report, const Style& style) {
   std::string out = style.bold(fmt::format("{} of {} collectives predicted ({})\n", report.overall.predicted,
                                            report.overall.rows, percent(report.overall.coverage())));
+  out += fmt::format("rows: median error {}, p90 {}, bias {}; systems: median of their medians {}\n",
+                     percent(report.overall.median_absolute), percent(report.overall.p90_absolute),
+                     signed_percent(report.overall.bias), percent(report.median_of_system_medians));
+  return out + table(style, "System", report.by_system, true) + table(style, "Operation", report.by_op, false) +
+         table(style, "Size", report.by_size, false);
+}
+
+std::string matmul_text(const validate::MatmulReport& report, const Style& style) {
+  std::string out = style.bold(fmt::format("{} of {} kernels predicted ({})\n", report.overall.predicted,
+                                           report.overall.rows, percent(report.overall.coverage())));
   out += fmt::format("median error {}, p90 {}, bias {}\n", percent(report.overall.median_absolute),
                      percent(report.overall.p90_absolute), signed_percent(report.overall.bias));
-  return out + table(style, "System", report.by_system, true);
+  return out + table(style, "Table", report.by_table, true);
 }
 
 std::string parameters_text(const std::vector<Parameter>& parameters, const Style& style) {

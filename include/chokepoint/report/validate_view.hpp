@@ -21,6 +21,9 @@ std::string fits_json(const validate::FitReport& report);
 std::string collectives_text(const validate::CollectivesReport& report, const Style& style);
 std::string collectives_json(const validate::CollectivesReport& report);
 
+std::string matmul_text(const validate::MatmulReport& report, const Style& style);
+std::string matmul_json(const validate::MatmulReport& report);
+
 /// Every constant of the model with its value and source, grouped by the word before the first dot.
 std::string parameters_text(const std::vector<Parameter>& parameters, const Style& style);
 std::string parameters_json(const std::vector<Parameter>& parameters);
