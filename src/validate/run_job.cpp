@@ -11,6 +11,8 @@ namespace chokepoint::validate {
 namespace {
 
 constexpr int kUsualGpusPerHost = 8;
+/// Chips of a TPU host (Google Cloud: v4, v5p and Ironwood 4). Tables print the chips of a slice as if it were a host.
+constexpr int kTpuHostChips = 4;
 
 void note(MappedRun& run, std::string text) { run.job.assumptions.push_back({std::move(text), {}}); }
 
@@ -22,14 +24,22 @@ std::optional<double> bytes_per_s(std::optional<double> gigabytes_per_s) {
 Result<bool> fill_cluster(const RunFields& row, MappedRun& run) {
   if (!row.n_gpus) return fail("the number of GPUs is not stated");
   run.job.gpus = *row.n_gpus;
-  const int per_host = std::min(row.gpus_per_node.value_or(kUsualGpusPerHost), run.job.gpus);
+  int per_host = row.gpus_per_node.value_or(std::min(kUsualGpusPerHost, run.job.gpus));
   if (!row.gpus_per_node) note(run, fmt::format("GPUs of a host not stated: {}", per_host));
-  if (run.job.gpus % per_host != 0) {
+  int slice_hosts = 1;
+  if (run.job.accelerator.architecture == hardware::Architecture::kTpu && per_host > kTpuHostChips &&
+      per_host % kTpuHostChips == 0) {
+    slice_hosts = per_host / kTpuHostChips;
+    per_host = kTpuHostChips;
+    note(run, fmt::format("a slice of {} hosts with {} chips, joined by ICI", slice_hosts, per_host));
+  }
+  const int hosts = std::max(1, run.job.gpus / per_host);
+  if (run.job.gpus > per_host && run.job.gpus % per_host != 0) {
     return fail(fmt::format("{} GPUs do not fill hosts of {}", run.job.gpus, per_host));
   }
-  const int host_gpus = row.gpus_per_node.value_or(per_host);
-  TRY_INTO(run.job.cluster, wiring::cluster_from_words(row.accelerator, host_gpus, run.job.gpus / per_host,
-                                                       row.intra_link, row.inter_link));
+  TRY_INTO(run.job.cluster, wiring::cluster_from_words(row.accelerator, per_host, hosts, row.intra_link, row.inter_link));
+  topology::Host& host = run.job.cluster.hosts.front().host;
+  host.nvlink_domain_hosts = std::max(host.nvlink_domain_hosts, slice_hosts);
   for (const Note& said : run.job.cluster.notes) run.job.assumptions.push_back(said);
   topology::MeasuredCollectives& measured = run.job.cluster.measured;
   measured.all_reduce = bytes_per_s(row.bw_all_reduce);
@@ -63,8 +73,8 @@ Result<MappedRun> map_run(const RunFields& row) {
     return fail("quantised collectives (ZeRO++) are not modelled");
   }
   if (row.accelerator.empty()) return fail("the accelerator is not stated");
-  if (auto filled = fill_cluster(row, run); !filled) return tl::make_unexpected(filled.error());
   TRY_INTO(run.job.accelerator, wiring::accelerator_from_words(row.accelerator, row.intra_link, run.job.assumptions));
+  if (auto filled = fill_cluster(row, run); !filled) return tl::make_unexpected(filled.error());
   TRY_INTO(run.job.sequence, sequence_of(row, run));
   TRY_INTO(run.job.model, model_of(row, run.job.assumptions));
   fill_software(row, run);

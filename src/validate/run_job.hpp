@@ -19,6 +19,7 @@ struct MappedRun {
   parallel::Strategy strategy;
   bool recompute_assumed = false;  ///< the row does not say; may be raised until the run fits in memory
   bool batch_assumed = false;      ///< micro-batch and batch are both defaults: only a rate can be compared
+  bool micro_batch_assumed = false;  ///< so is the micro-batch of a run that gathers its parameters: as large as fits
 };
 Result<MappedRun> map_run(const RunFields& row);
 

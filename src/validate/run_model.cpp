@@ -71,10 +71,10 @@ struct Shape {
   int ffn = 0;
 };
 
-/// MLP kind and width that come nearest to the printed parameter count, among the usual ones.
+/// MLP kind and width that come nearest to the printed parameter count, among the usual ones; the first of equals.
 Shape shape_by_parameters(const RunFields& row, int layers, int hidden, int vocab) {
-  const Shape usual[] = {{false, true, 4 * hidden}, {false, false, 4 * hidden},       {true, true, 4 * hidden},
-                         {true, false, 4 * hidden}, {true, true, gated_ffn(hidden)}, {true, false, gated_ffn(hidden)}};
+  const Shape usual[] = {{false, true, 4 * hidden},        {true, true, 4 * hidden},   {true, false, gated_ffn(hidden)},
+                         {true, true, gated_ffn(hidden)}, {false, false, 4 * hidden}, {true, false, 4 * hidden}};
   Shape best = usual[0];
   double best_error = 1e300;
   for (const Shape& shape : usual) {
@@ -152,12 +152,13 @@ Result<bool> fill_depth_and_width(const RunFields& row, Model& model, std::vecto
   if (!row.params_b) return fail("neither layers and hidden size nor a parameter count are stated");
   const double parameters = *row.params_b * 1e9;
   constexpr double block = 12;  // x hidden^2: 4 of attention and 8 of either kind of MLP
+  const int heads_of_128 = 128 * std::min(row.tp.value_or(1), 64);  // so that tensor parallelism divides the heads
   if (row.hidden) {
     model.hidden = *row.hidden;
   } else if (row.n_layers) {
-    model.hidden = round_to(std::sqrt(parameters / (block * *row.n_layers)), 128);
+    model.hidden = round_to(std::sqrt(parameters / (block * *row.n_layers)), heads_of_128);
   } else {
-    model.hidden = round_to(std::cbrt(parameters * kWidthOverDepth / block), 128);
+    model.hidden = round_to(std::cbrt(parameters * kWidthOverDepth / block), heads_of_128);
   }
   const double embedding = static_cast<double>(model.vocab) * model.hidden;
   const double blocks = (parameters - embedding) / (block * model.hidden * static_cast<double>(model.hidden));

@@ -44,7 +44,6 @@ void fill_dtype(const RunFields& row, MappedRun& run) {
   }
 }
 
-/// The kernel a framework of that year takes when nothing is said.
 /// Fused attention of Transformer Engine (cuDNN) on this generation.
 AttentionKernel engine_attention(Architecture architecture) {
   if (architecture == Architecture::kHopper) return AttentionKernel::kFlash3;
@@ -52,6 +51,7 @@ AttentionKernel engine_attention(Architecture architecture) {
   return AttentionKernel::kFlash2;
 }
 
+/// The kernel a framework of that year takes when nothing is said.
 AttentionKernel usual_attention(const RunFields& row, const MappedRun& run) {
   const int year = run.job.year;
   switch (run.job.framework) {

@@ -124,9 +124,11 @@ void fill_sharding(const RunFields& row, MappedRun& run) {
     note(run, fmt::format("sharding '{}' not known: none", shard));
   }
   if (shard == "hsdp") {
-    const int inside = std::max(1, gpus_per_host(run) / std::max(1, s.tensor));
+    // Inside what NVLink or ICI joins: a host, or all hosts of one such domain.
+    const int domain = gpus_per_host(run) * run.job.cluster.hosts.front().host.nvlink_domain_hosts;
+    const int inside = std::max(1, domain / std::max(1, s.tensor));
     if (inside < s.data && s.data % inside == 0) s.shard_ranks = inside;
-    note(run, fmt::format("hybrid sharding inside a host: {} ranks", s.shard_ranks));
+    note(run, fmt::format("hybrid sharding inside a host or slice: {} ranks", s.shard_ranks > 0 ? s.shard_ranks : s.data));
   }
   if (const auto ranks = number_after(row.notes, "zero-1 within "); ranks && s.zero == 1) {
     const int inside = static_cast<int>(*ranks);
@@ -142,7 +144,8 @@ Result<bool> fill_batch(const RunFields& row, MappedRun& run) {
   parallel::Job& job = run.job;
   const double replicas = s.data;
   std::optional<double> micro = row.micro_batch, accumulate = row.grad_accum, batch = row.global_batch;
-  if (!micro && !accumulate && !batch) run.batch_assumed = true;
+  run.batch_assumed = !micro && !batch;
+  run.micro_batch_assumed = run.batch_assumed && s.zero == 3;
   if (!batch && micro && accumulate) batch = *micro * *accumulate * replicas;
   if (batch && !micro && accumulate) micro = std::max(1.0, *batch / replicas / *accumulate);
   if (!micro) {
@@ -163,7 +166,10 @@ Result<bool> fill_batch(const RunFields& row, MappedRun& run) {
   // A last micro-batch may be short ("grad_accum is a ceiling"): the step has ceil(batch / micro) micro-steps.
   s.micro_batch = std::max(1, static_cast<int>(std::lround(*micro)));
   s.accumulate = std::max(1, static_cast<int>(std::ceil(per_replica / s.micro_batch - 1e-9)));
-  job.global_batch = *batch;
+  job.global_batch = static_cast<double>(s.micro_batch) * s.accumulate * replicas;
+  if (std::abs(job.global_batch - *batch) > 0.5) {
+    note(run, fmt::format("a batch of {:g} taken as {:g}: full micro-batches on every replica", *batch, job.global_batch));
+  }
   if (per_replica < 1) {
     return fail(fmt::format("a batch of {:g} sequences is less than one for each of {} replicas", *batch, s.data));
   }

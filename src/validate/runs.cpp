@@ -3,6 +3,7 @@
 #include "run_job.hpp"
 #include "runs_summary.hpp"
 
+#include <chokepoint/base/parallel.hpp>
 #include <chokepoint/validate/validate.hpp>
 
 namespace chokepoint::validate {
@@ -14,8 +15,14 @@ bool has_figure(const RunFields& row) {
   return row.step_time_s || row.tok_s_gpu || row.model_tflops_gpu || row.mfu || row.hfu;
 }
 
+/// Largest micro-batch that is tried where the row states neither micro-batch nor batch.
+constexpr int kLargestMicroBatch = 64;
+
+void note(MappedRun& run, std::string text) { run.job.assumptions.push_back({std::move(text), {}}); }
+
 /// A run that is known to have run must have fitted: an assumed recomputation is raised until it does.
-Result<simulate::Prediction> predict(const simulate::Predictor& predictor, MappedRun& run) {
+Result<simulate::Prediction> with_recompute(MappedRun& run) {
+  const simulate::Predictor predictor(run.job);
   TRY_INTO(simulate::Prediction first, predictor.predict(run.strategy));
   if (!run.recompute_assumed) return first;
   parallel::Strategy tried = run.strategy;
@@ -27,11 +34,28 @@ Result<simulate::Prediction> predict(const simulate::Predictor& predictor, Mappe
   if (!next.memory.fits()) return first;
   if (tried.recompute != run.strategy.recompute) {
     run.strategy.recompute = tried.recompute;
-    run.job.assumptions.push_back({"recomputation not stated: raised to " + std::string(parallel::name(tried.recompute)) +
-                                       ", or the run would not have fitted",
-                                   {}});
+    note(run, "recomputation not stated: raised to " + std::string(parallel::name(tried.recompute)) +
+                  ", or the run would not have fitted");
   }
   return next;
+}
+
+/// Runs that gather their parameters are given as large a micro-batch as fits, or the gathers would not be worth it: the
+/// micro-batch is doubled while it fits where the row states neither it nor the batch.
+Result<simulate::Prediction> predict(MappedRun& run) {
+  TRY_INTO(simulate::Prediction best, with_recompute(run));
+  if (!run.micro_batch_assumed) return best;
+  while (run.strategy.micro_batch < kLargestMicroBatch) {
+    MappedRun larger = run;
+    larger.strategy.micro_batch *= 2;
+    larger.job.global_batch *= 2;
+    TRY_INTO(simulate::Prediction next, with_recompute(larger));
+    if (!next.memory.fits()) break;
+    run = std::move(larger);
+    best = std::move(next);
+  }
+  note(run, "micro-batch as large as fits: " + std::to_string(run.strategy.micro_batch));
+  return best;
 }
 
 void compare(const RunFields& fields, RunRow& row) {
@@ -61,8 +85,7 @@ void predict_row(const RunFields& fields, RunRow& row) {
     row.reason = "a time without its batch: neither micro-batch nor global batch is stated";
     return;
   }
-  const simulate::Predictor predictor(run->job);
-  auto prediction = predict(predictor, *run);
+  auto prediction = predict(*run);
   if (!prediction) {
     row.reason = prediction.error().message;
     return;
@@ -79,8 +102,10 @@ Result<RunsReport> validate_runs(std::string_view csv, const std::string& file) 
   TRY_INTO(const CsvTable table, CsvTable::parse(csv, file));
   RunsReport report;
   report.notes = table.compare_header(run_columns());
-  for (const CsvRow& line : table.rows()) {
-    RunRow row;
+  report.rows.resize(table.rows().size());
+  parallel_for(table.rows().size(), [&](std::size_t i) {
+    const CsvRow& line = table.rows()[i];
+    RunRow& row = report.rows[i];
     row.row = line.number;
     row.source_id = std::string(table.text(line, "source_id"));
     row.trust = std::string(table.text(line, "trust"));
@@ -94,8 +119,7 @@ Result<RunsReport> validate_runs(std::string_view csv, const std::string& file) 
       row.reason = format(fields.error());
       while (!row.reason.empty() && row.reason.back() == '\n') row.reason.pop_back();
     }
-    report.rows.push_back(std::move(row));
-  }
+  });
   fill_summaries(report);
   return report;
 }
