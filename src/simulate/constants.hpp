@@ -24,7 +24,7 @@ inline constexpr double kStepFixed_s = 0.012;
 /// SMs that communication kernels hold while they overlap (NCCL's default channel counts lie in 16-32).
 inline constexpr double kCommunicationUnits = 18;
 /// Share of tensor-parallel communication left when products are cut into pieces that overlap it.
-inline constexpr double kAsyncTensorExposed = 0.35;
+inline constexpr double kAsyncTensorExposed = 0.55;
 /// Sustained rate of host memory, two sockets, for optimizer steps on the CPU.
 inline constexpr double kHostMemory_bytes_per_s = 150e9;
 /// Share of PCIe's rate that pinned copies reach.

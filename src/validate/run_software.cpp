@@ -141,6 +141,7 @@ void fill_software(const RunFields& row, MappedRun& run) {
   fill_dtype(row, run);
   fill_attention(row, run);
   job.compiled = is_compiled(row, job.framework);
+  job.fp8_rowwise = mentions(row.notes, {"rowwise", "row-wise"});
   job.fp32_gradients = reduces_in_fp32(row, run);
   job.optimizer_bytes_per_parameter = optimizer_bytes(row);
   const bool megatron = job.framework == Framework::kMegatron || job.framework == Framework::kMegatronDeepspeed;

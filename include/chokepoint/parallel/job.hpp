@@ -76,6 +76,7 @@ struct Job {
   int sequence = 2048;
   double global_batch = 1;          ///< sequences per optimizer step
   hardware::Dtype dtype = hardware::Dtype::kBf16;  ///< of matrix products; fp8 keeps bf16 weights
+  bool fp8_rowwise = false;         ///< one scale per row (torchao row-wise): products gain nothing over bf16
   compute::AttentionKernel attention = compute::AttentionKernel::kFlash2;
   bool causal = true;               ///< the kernel skips masked blocks
   Framework framework = Framework::kMegatron;
