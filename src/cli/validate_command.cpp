@@ -26,7 +26,7 @@ constexpr int kPartial = 4;
 
 std::vector<Parameter> all_parameters() {
   std::vector<Parameter> all;
-  for (const auto& part : {compute::parameters(), collective::parameters()}) {
+  for (const auto& part : {compute::parameters(), collective::parameters(), simulate::parameters()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
