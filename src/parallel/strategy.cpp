@@ -345,8 +345,8 @@ Result<Strategy> with_batch(const Job& job, Strategy s) {
 }  // namespace
 
 namespace {
-/// nanotron's rule: blocks are laid down in order until a stage has its share of the total cost; a layer costs its
-/// products, the head vocabulary x hidden (nanotron models/llama.py get_block_compute_costs, pipeline_parallel/utils).
+/// nanotron's rule: blocks are laid down in order and a stage ends where the summed cost passes its share of the total; a
+/// layer costs its products, the head vocabulary x hidden (models/llama.py get_block_compute_costs, models/base.py).
 std::vector<int> balanced_by_cost(const Job& job, int stages) {
   const model::Model& m = job.model;
   const double layer = 4.0 * m.heads * m.head_dim * m.hidden + 3.0 * m.ffn_hidden * m.hidden;
@@ -354,16 +354,9 @@ std::vector<int> balanced_by_cost(const Job& job, int stages) {
   const double share = (layer * m.layers + head) / stages;
   std::vector<int> out(static_cast<std::size_t>(stages), 0);
   std::size_t stage = 0;
-  double filled = 0;
-  for (int i = 0; i < m.layers; ++i) {
-    const int left = m.layers - i;
-    const int stages_left = stages - static_cast<int>(stage);
-    if (filled >= share && stage + 1 < out.size() && left >= stages_left - 1) {
-      ++stage;
-      filled = 0;
-    }
+  for (int i = 1; i <= m.layers; ++i) {
     ++out[stage];
-    filled += layer;
+    if (layer * i > share * static_cast<double>(stage + 1) && stage + 1 < out.size()) ++stage;
   }
   return out;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chokepoint/parallel/job.hpp>
 
+#include <algorithm>
 #include <gtest/gtest.h>
+#include <numeric>
 
 namespace chokepoint::parallel {
 namespace {
@@ -78,6 +80,20 @@ TEST(Strategy, HsdpWithoutNumberShardsInsideAHost) {
   ASSERT_TRUE(done);
   EXPECT_EQ(done->shard_ranks, 8);
   EXPECT_EQ(done->data, 32);
+}
+
+TEST(Strategy, NanotronBalancesStagesByCost) {
+  // 32 layers of cost 1 and a head of 131072 x 4096 / (4 x 4096^2 + 3 x 11008 x 4096) = 2.65: a quarter is 8.66 layers, so
+  // stages end after layers 9, 18 and 26; the last stage holds six layers and the head.
+  Job job = small_job(4, 4);
+  job.framework = Framework::kNanotron;
+  job.model.vocab = 131072;
+  EXPECT_EQ(layers_per_stage(job, *parse_strategy("pipeline=4")), (std::vector<int>{9, 9, 8, 6}));
+  // As many stages as layers: no stage may swallow the rest.
+  Strategy deep = *parse_strategy("pipeline=32");
+  const std::vector<int> layers = layers_per_stage(job, deep);
+  EXPECT_EQ(std::accumulate(layers.begin(), layers.end(), 0), 32);
+  EXPECT_LE(*std::max_element(layers.begin(), layers.end()), 2);
 }
 
 TEST(Strategy, BatchThatDoesNotDivideIsAnError) {
