@@ -135,6 +135,8 @@ std::vector<Parameter> parameters() {
       {"collective.chain_hop", c.chain_hop, "", nccl},
       {"collective.peer", c.peer_s, "s", nccl},
       {"collective.efa_hop", c.efa_hop, "", nccl},
+      {"collective.efa_step", c.efa_step_s, "s",
+       "start-up tests of training jobs on 2 to 64 hosts: 1/bandwidth of all_gather grows by the same amount with each rank"},
       {"collective.tcp_hop", c.tcp_hop, "", nccl},
       {"collective.ll_share", c.ll_share, "", nccl},
       {"collective.ll_cap", c.ll_cap_bytes_per_s, "bytes/s", nccl},

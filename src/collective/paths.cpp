@@ -417,20 +417,36 @@ double nvls_share(const hardware::Accelerator& accelerator) {
   return accelerator.architecture == Architecture::kBlackwell ? kConstants.nvls_blackwell : 0.0;
 }
 
+/// Rings of a group whose members all hang on a switch: each link carries one flow a direction, whatever its siblings do.
+Limit switch_ring(const Host& host, const Scale& scale, const std::vector<int>& group) {
+  Limit ring;
+  ring.bytes_per_s = kInfinity;
+  for (const Link& link : host.links) {
+    if (!is_direct(link) || std::find(group.begin(), group.end(), link.from) == group.end()) continue;
+    const double share = link.bandwidth.measured_bytes_per_s ? 1 : link.kind == LinkKind::kXgmi ? kConstants.xgmi : kConstants.nvlink;
+    const double rate = link.bandwidth.effective() * share * scale.nvlink;
+    if (rate < ring.bytes_per_s) ring = Limit{rate, link.bandwidth.effective() * scale.nvlink, LimitKind::kNvLink, words_for(host, link)};
+  }
+  return ring.bytes_per_s == kInfinity ? Limit{} : ring;
+}
+
+/// Of a chip's links into all dimensions of a torus of `size` chips, a group of `members` (a box inside it) uses those of
+/// the dimensions it spans; a line has one.
+double torus_share(int dimensions, int members, int size) {
+  if (dimensions < 2 || members < 2 || size <= members) return 1;
+  return std::clamp(std::log(members) / std::log(size), 1.0 / dimensions, 1.0);
+}
+
 void set_inside(Path& path, const Host& host, const hardware::Accelerator& accelerator, const Scale& scale, const Group& group) {
   const auto groups = sibling_groups(host.gpus(), group.ranks_per_host, group.local_stride);
   if (groups.empty() || path.per_island < 2) return;
   const bool switched = through_nvswitch(host, groups.front());
   if (group.ranks_per_host < 2) {
     // One rank per host inside a rack-scale NVLink domain: its own links into the switch bound it.
-    const int gpu = groups.front().front();
-    for (const Link& link : host.links) {
-      if (link.from != gpu || !is_direct(link)) continue;
-      path.ring = Limit{link.bandwidth.effective() * kConstants.nvlink * scale.nvlink, link.bandwidth.effective() * scale.nvlink, LimitKind::kNvLink, words_for(host, link)};
-    }
+    path.ring = switch_ring(host, scale, {groups.front().front()});
     path.direct = path.ring;
   } else if (switched) {
-    path.ring = routed_ring(host, scale, groups, path.chain_bytes_per_s);
+    path.ring = switch_ring(host, scale, groups.front());
     path.direct = path.ring;
   } else {
     path.ring = direct_rings(host, scale, groups.front());
@@ -439,6 +455,14 @@ void set_inside(Path& path, const Host& host, const hardware::Accelerator& accel
     if (routed.bytes_per_s > path.ring.bytes_per_s) path.ring = routed;
     path.direct = routed_all_to_all(host, scale, groups);
     path.has_ll128 = path.hop == HopKind::kNvLink;
+  }
+  if (host.torus_dimensions > 0) {
+    const int chips = static_cast<int>(host.gpus().size()) * host.nvlink_domain_hosts;
+    const double share = torus_share(host.torus_dimensions, path.per_island, chips);
+    path.ring.bytes_per_s *= share;
+    path.ring.wire_bytes_per_s *= share;
+    path.direct = path.ring;
+    path.torus_dimensions = std::max(1, static_cast<int>(std::lround(share * host.torus_dimensions)));
   }
   path.chain_bytes_per_s = std::max(path.chain_bytes_per_s, path.ring.bytes_per_s);
   if (switched && path.per_island > 2) path.nvls_bytes_per_s = path.ring.wire_bytes_per_s * nvls_share(accelerator);
@@ -456,9 +480,15 @@ void set_measured(Path& path, const topology::MeasuredCollectives& measured, int
   const auto part = [siblings](const std::optional<double>& whole) {
     return whole ? std::optional<double>(*whole / siblings) : std::nullopt;
   };
-  path.measured_all_reduce = part(measured.all_reduce);
-  path.measured_all_gather = part(measured.all_gather);
-  path.measured_reduce_scatter = part(measured.reduce_scatter);
+  // Over hosts all three pass the same NICs. What is measured at one size over the whole allocation contains the latency
+  // of that many ranks, which differs between them; the fastest comes nearest to the wire.
+  std::optional<double> wire;
+  for (const std::optional<double>& one : {measured.all_reduce, measured.all_gather, measured.reduce_scatter}) {
+    if (one) wire = std::max(wire.value_or(0), *one);
+  }
+  path.measured_all_reduce = measured.all_reduce ? part(measured.all_reduce) : std::nullopt;
+  path.measured_all_gather = measured.all_gather ? part(wire) : std::nullopt;
+  path.measured_reduce_scatter = measured.reduce_scatter ? part(wire) : std::nullopt;
 }
 
 }  // namespace
@@ -480,6 +510,7 @@ Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& ac
     path.network.wire_bytes_per_s *= static_cast<double>(domain) / siblings;
     if (siblings > 1 && !path.network.where.empty()) path.network.where += ", shared by " + std::to_string(siblings) + " groups";
     path.network_hop = transport_hop(cluster.fabric.transport);
+    path.step_s = cluster.fabric.transport == topology::Transport::kEfa ? kConstants.efa_step_s : 0;
     path.tree_pays = cluster.fabric.transport != topology::Transport::kTcp;
     apply_fabric(path, cluster.fabric, scale, hosts, group.host_stride);
   }

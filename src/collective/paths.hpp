@@ -23,6 +23,7 @@ struct Path {
   int per_island = 1;       ///< ranks that reach each other without a NIC: a host, or an NVLink domain of several hosts
   int islands = 1;
   HopKind hop = HopKind::kNvLink;
+  int torus_dimensions = 0; ///< rings run along each dimension of a torus in turn; 0: one ring through all ranks
   bool has_ll128 = true;    ///< NCCL: LL128 needs NVLink inside the host
   Limit ring;               ///< bus bandwidth of rings inside the island
   double chain_bytes_per_s = 0; ///< the same without the hop that closes the ring: broadcast and reduce
@@ -31,6 +32,7 @@ struct Path {
   Limit network;            ///< what this group may send out of an island
   double network_direct_bytes_per_s = 0;  ///< the same for all_to_all, whose traffic crosses leaves
   double network_hop = 1;   ///< multiplier on the latency of a network hop
+  double step_s = 0;        ///< least time of one step of a ring over the network, however small its part
   bool tree_pays = true;    ///< two islands gain from a tree; not over sockets, whose threads are the limit
   /// Bus bandwidths measured on this cluster, as far as they speak about this group.
   std::optional<double> measured_all_reduce, measured_all_gather, measured_reduce_scatter;

@@ -68,12 +68,20 @@ double ring_bytes_per_s(const Path& path, bool open) {
   return std::min(inside, outside);
 }
 
+/// Hops over the links of islands: through all members, or along each dimension of a torus in turn.
+double inner_hops(const Path& path, double borders) {
+  if (path.torus_dimensions == 0) return path.ranks - 1 - borders;
+  const double side = std::pow(static_cast<double>(path.per_island), 1.0 / path.torus_dimensions);
+  return path.torus_dimensions * (side - 1);
+}
+
 Candidate ring(const Shape& shape, const Path& path, const Protocol& protocol) {
   const double borders = path.islands > 1 ? path.islands - 1 : 0;
-  const double inner = path.ranks - 1 - borders;
+  const double inner = inner_hops(path, borders);
   const double hops = inner * hop_s(path, protocol.latency) + borders * path.network_hop * protocol.latency.network_hop_s;
   const double rate = std::min(ring_bytes_per_s(path, shape.open) * protocol.share, protocol.cap_bytes_per_s);
-  return {protocol.latency.base_s + shape.rounds * shape.hop_factor * hops, shape.ring_bytes / rate, "ring", protocol.name};
+  const double round = std::max(shape.hop_factor * hops, (path.ranks - 1) * path.step_s);
+  return {protocol.latency.base_s + shape.rounds * round, shape.ring_bytes / rate, "ring", protocol.name};
 }
 
 /// Double binary tree over islands, a chain inside: up and down. An island sends its whole buffer once when there are

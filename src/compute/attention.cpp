@@ -81,7 +81,10 @@ double KernelModel::attention_flash_s(AttentionKernel kernel, Dtype dtype, const
   const Generation& gen = generation(accelerator_.architecture);
   const double unit_peak = constants_.tile_flops_per_s[slot] / gen.tile_fraction;
   const double peak = unit_peak * constants_.compute_units;
-  const double warp_level = 1 / (1 / constants_.attention_matrix_fraction + kSoftmaxBeta * unit_peak);
+  // A systolic core brings vector units in proportion; the softmax term below describes one GPU unit.
+  const bool systolic = accelerator_.architecture == Architecture::kTpu || accelerator_.architecture == Architecture::kGaudi;
+  const double softmax = systolic ? 0 : kSoftmaxBeta * unit_peak;
+  const double warp_level = 1 / (1 / constants_.attention_matrix_fraction + softmax);
   const Rate rate = rate_of(kernel, warp_level, backward);
   const double fraction = std::min(rate.fraction * head_factor(s.head_dim, rate.head64, backward),
                                    kPowerHeadroom * constants_.sustained_flops_per_s[slot] / peak);

@@ -109,12 +109,17 @@ Result<bool> Builder::join_gpus() {
     case GpuInterconnect::kHybridCubeMesh:
     case GpuInterconnect::kMi250xMesh: break;
   }
-  if (count != 8) return fail(fmt::format("host '{}' has {} GPUs, but its mesh is drawn for 8", description.name, count));
-  const bool cube = description.interconnect == GpuInterconnect::kHybridCubeMesh;
-  if (cube) {
-    for (const MeshLink& link : kHybridCubeMesh) join(link.a, link.b, link.links);
+  if (count > 8) return fail(fmt::format("host '{}' has {} GPUs, but its mesh is drawn for 8", description.name, count));
+  // Fewer GPUs are the first ones of the board: a quad of the cube, packages of the other mesh.
+  const auto join_all = [&](const auto& mesh) {
+    for (const MeshLink& link : mesh) {
+      if (link.a < count && link.b < count) join(link.a, link.b, link.links);
+    }
+  };
+  if (description.interconnect == GpuInterconnect::kHybridCubeMesh) {
+    join_all(kHybridCubeMesh);
   } else {
-    for (const MeshLink& link : kMi250xMesh) join(link.a, link.b, link.links);
+    join_all(kMi250xMesh);
   }
   return true;
 }

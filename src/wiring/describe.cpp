@@ -21,6 +21,10 @@ constexpr int kMaxGpusPerHost = 64;
 constexpr int kTpuPodChips = 4096;
 /// GPUs of one rack-scale NVLink domain. Source: NVIDIA GB200 NVL72 data sheet: 18 compute trays of 4 GPUs.
 constexpr int kNvl72Gpus = 72;
+/// Chips of one TPU host (VM) and what its NIC carries. Source: Google Cloud TPU v5p page: four chips a host, 200 Gb/s,
+/// 50 Gb/s of data-center network per chip.
+constexpr int kTpuHostChips = 4;
+constexpr double kTpuHostGbit = 200;
 /// Hosts with several NICs have at least this many GPUs (4 in HPC nodes, 8 in HGX boards).
 constexpr int kUsualGpusPerHost = 4;
 
@@ -349,12 +353,13 @@ IntraWords intra_from_words(std::string_view text, const Accelerator& accelerato
   if (amd) {
     intra.interconnect = accelerator.architecture == Architecture::kCdna2 ? GpuInterconnect::kMi250xMesh : GpuInterconnect::kFullMesh;
     intra.links_per_pair = 1;
+  } else if (board && (has(words, "mesh") || (accelerator.architecture == Architecture::kVolta && gpus == 8 && !has(words, "nvswitch")))) {
+    // Before "pairs": people also tell of the pairs of the mesh that have no link.
+    intra.interconnect = GpuInterconnect::kHybridCubeMesh;
+    intra.links_per_pair = 1;
   } else if (has(words, "bridge") || has(words, "pairs") || !board) {
     intra.interconnect = GpuInterconnect::kBridgePairs;
     intra.links_per_pair = accelerator.nvlinks;
-  } else if (has(words, "mesh") || (accelerator.architecture == Architecture::kVolta && gpus == 8 && !has(words, "nvswitch"))) {
-    intra.interconnect = GpuInterconnect::kHybridCubeMesh;
-    intra.links_per_pair = 1;
   } else if (!has(words, "nvswitch") && !nvl72 && gpus <= 4 &&
              (has(words, "connected") || accelerator.architecture <= Architecture::kAmpere)) {
     intra.interconnect = GpuInterconnect::kFullMesh;
@@ -404,14 +409,56 @@ InterWords inter_from_words(std::string_view text, std::vector<Note>& notes) {
   return inter;
 }
 
+namespace {
+
+Result<topology::Cluster> host_of_impossible_size(int gpus, int hosts) {
+  return fail("a cluster of " + std::to_string(hosts) + " hosts with " + std::to_string(gpus) + " GPUs", {},
+              {"expected 1 to " + std::to_string(kMaxGpusPerHost) + " GPUs in a host"});
+}
+
+/// TPUs: `chips` of one slice (or of one host, when the hosts make up a slice together), joined by a torus; slices meet
+/// over the data-center network. A slice is one NVLink-like domain of hosts with four chips.
+Result<topology::Cluster> slices_from_words(const Accelerator& accelerator, int chips, int count, const std::string& intra,
+                                            const std::string& inter, topology::Cluster cluster) {
+  const bool hosts_are_slices = chips > 2 * kTpuHostChips || has(inter, "slice");
+  int per_host = std::min(chips, kTpuHostChips);
+  while (chips % per_host != 0) --per_host;
+  const int hosts_of_slice = hosts_are_slices ? std::max(1, chips / per_host) : std::max(1, chips / per_host * count);
+  const int slices = hosts_are_slices ? count : 1;
+  IntraWords words;
+  words.interconnect = accelerator.nvlinks > 0 ? GpuInterconnect::kNvSwitch : GpuInterconnect::kNone;
+  words.nvlink_domain_hosts = hosts_of_slice;
+  TRY_INTO(topology::Host host, build_host(host_template(accelerator, words, per_host)));
+  host.nvlink_domain_hosts = hosts_of_slice;
+  host.torus_dimensions = has(intra, "2d") ? 2 : has(intra, "3d") ? 3 : accelerator.nvlinks / 2;
+  host.gpudirect_rdma = false;
+  if (hosts_of_slice * slices > 1) {
+    InterWords nic;
+    nic.nics = 1;
+    nic.nic_bytes_per_s = gbit(kTpuHostGbit);
+    nic.transport = topology::Transport::kRoce;
+    if (slices > 1) assume(cluster.notes, "200 Gb/s of data-center network per host of four chips");
+    TRY_INTO([[maybe_unused]] const bool attached, attach_nics(host, nic, accelerator.pcie_generation));
+    cluster.fabric.kind = topology::FabricKind::kFatTree;
+    cluster.fabric.transport = nic.transport;
+    cluster.fabric.origin = inter;
+  }
+  cluster.name = std::to_string(slices) + " slices of " + std::to_string(hosts_of_slice * per_host) + " " + accelerator.name;
+  cluster.hosts.push_back(topology::HostGroup{std::move(host), hosts_of_slice * slices});
+  return cluster;
+}
+
+}  // namespace
+
 Result<topology::Cluster> cluster_from_words(std::string_view accelerator_text, int gpus, int hosts,
                                              std::string_view intra_link, std::string_view inter_link) {
-  if (gpus < 1 || gpus > kMaxGpusPerHost || hosts < 1 || hosts > kMaxHosts) {
-    return fail("a cluster of " + std::to_string(hosts) + " hosts with " + std::to_string(gpus) + " GPUs", {},
-                {"expected 1 to " + std::to_string(kMaxGpusPerHost) + " GPUs in a host"});
-  }
+  if (gpus < 1 || gpus > kMaxHosts || hosts < 1 || hosts > kMaxHosts) return host_of_impossible_size(gpus, hosts);
   topology::Cluster cluster;
   TRY_INTO(const Accelerator accelerator, accelerator_from_words(accelerator_text, intra_link, cluster.notes));
+  if (accelerator.architecture == Architecture::kTpu) {
+    return slices_from_words(accelerator, gpus, hosts, lower(intra_link), lower(inter_link), std::move(cluster));
+  }
+  if (gpus > kMaxGpusPerHost) return host_of_impossible_size(gpus, hosts);
   const IntraWords intra = intra_from_words(intra_link, accelerator, gpus, cluster.notes);
   TRY_INTO(topology::Host host, build_host(host_template(accelerator, intra, gpus)));
   host.peer_to_peer = intra.peer_to_peer_granted || (accelerator.pcie_peer_to_peer && !intra.peer_to_peer_denied);

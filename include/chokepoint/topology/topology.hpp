@@ -88,6 +88,7 @@ struct Host {
   bool peer_to_peer = true;       ///< GPUs copy to each other over PCIe; false: through host memory (GeForce)
   bool gpudirect_rdma = true;     ///< NICs read GPU memory; false: through host memory
   int nvlink_domain_hosts = 1;    ///< hosts that share one NVSwitch domain (GB200 NVL72: 18)
+  int torus_dimensions = 0;       ///< the domain is a torus whose links are drawn as one switch (TPU); 0: no torus
   std::vector<Note> notes;        ///< what the input could not say, and what was assumed instead
 
   int add_device(Device device);
