@@ -250,6 +250,39 @@ TEST(Collective, MeasuredBandwidthReplacesTheWire) {
   EXPECT_EQ(cost.limit, LimitKind::kMeasured);
 }
 
+TEST(Collective, GatherOverHostsTakesTheFastestMeasuredValueAsTheWire) {
+  // One size over many ranks: the gather shows latency, the tree all_reduce comes nearer to the wire.
+  topology::Host host = switched_host(8, 300);
+  add_nics(host, 8, 400);
+  topology::Cluster cluster = cluster_of(host, 4);
+  cluster.measured.all_reduce = 180e9;
+  cluster.measured.all_gather = 44e9;
+  const Network network(cluster, ampere());
+  EXPECT_NEAR(network.cost(Op::kAllGather, 1024 * kGiBytes, {.ranks = 32, .ranks_per_host = 8}).bus_bytes_per_s, 180e9, 1e9);
+}
+
+TEST(Collective, EachStepOfARingOverEfaTakesItsLeastTime) {
+  topology::Host host = switched_host(8, 300);
+  add_nics(host, 8, 400);
+  topology::Cluster cluster = cluster_of(host, 2);
+  cluster.fabric.transport = topology::Transport::kEfa;
+  const Network network(cluster, ampere());
+  // Sixteen ranks: fifteen steps, and no tree for a gather.
+  EXPECT_GE(network.cost(Op::kAllGather, 0, {.ranks = 16, .ranks_per_host = 8}).time_s, 15 * kConstants.efa_step_s);
+}
+
+TEST(Collective, GroupInATorusUsesTheLinksOfTheDimensionsItSpans) {
+  // 16 hosts of 4 chips: a torus of 4 x 4 x 4. All 64 chips use all links; four chips are a line and use a third.
+  topology::Cluster cluster = cluster_of(switched_host(4, 600), 16);
+  cluster.hosts.front().host.nvlink_domain_hosts = 16;
+  cluster.hosts.front().host.torus_dimensions = 3;
+  const Network network(cluster, ampere());
+  const double all = network.cost(Op::kAllGather, kGiBytes, {.ranks = 64, .ranks_per_host = 4}).peak_bus_bytes_per_s;
+  const double line = network.cost(Op::kAllGather, kGiBytes, {.ranks = 4, .ranks_per_host = 4}).peak_bus_bytes_per_s;
+  EXPECT_NEAR(all, 600e9 * kConstants.nvlink, 1e6);
+  EXPECT_NEAR(all / line, 3, 1e-6);
+}
+
 TEST(Collective, ScaledLinksScaleTheTransfer) {
   const topology::Cluster cluster = cluster_of(switched_host(8, 300), 1);
   const Group group{.ranks = 8, .ranks_per_host = 8};

@@ -20,7 +20,7 @@ struct Constants {
   double chain_hop = 0.45;       ///< a hop of broadcast or reduce, which only pass data on
   double peer_s = 1.1e-6;        ///< all_to_all: one more peer
   double efa_hop = 4.0;          ///< network hops over EFA against InfiniBand
-  double efa_step_s = 55e-6;     ///< ring over EFA: each of its n - 1 steps passes every channel's proxy once
+  double efa_step_s = 42e-6;     ///< ring over EFA: each of its n - 1 steps passes every channel's proxy once
   double tcp_hop = 8.0;          ///< network hops over TCP sockets, also Omni-Path verbs
 
   double ll_share = 0.42;        ///< of the bandwidth of simple; half of its bytes are flags

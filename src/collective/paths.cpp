@@ -449,7 +449,12 @@ void set_inside(Path& path, const Host& host, const hardware::Accelerator& accel
     path.ring = switch_ring(host, scale, groups.front());
     path.direct = path.ring;
   } else {
+    // The slowest sibling sets the pace: its ranks meet those of the others in the next operation of another group.
     path.ring = direct_rings(host, scale, groups.front());
+    for (const std::vector<int>& sibling : groups) {
+      const Limit ring = direct_rings(host, scale, sibling);
+      if (ring.bytes_per_s < path.ring.bytes_per_s) path.ring = ring;
+    }
     path.hop = path.ring.bytes_per_s > 0 ? HopKind::kNvLink : HopKind::kPcie;
     const Limit routed = routed_ring(host, scale, groups, path.chain_bytes_per_s);
     if (routed.bytes_per_s > path.ring.bytes_per_s) path.ring = routed;

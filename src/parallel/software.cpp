@@ -117,6 +117,11 @@ Software software_of(const Job& job, const Strategy& strategy) {
     s.reduce_bytes = 2;
     s.accumulation_bytes = 0;
   }
+  if (job.frozen_weights) {
+    s.gradient_bytes = s.accumulation_bytes = s.reduce_bytes = 0;
+    s.master_bytes = s.optimizer_bytes = 0;
+    s.resident_parameter_bytes = 2;
+  }
   return s;
 }
 

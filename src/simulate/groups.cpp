@@ -32,7 +32,9 @@ Groups groups_of(const parallel::Job& job, const parallel::Strategy& s) {
   const int shard = s.shard_ranks > 0 ? s.shard_ranks * s.context : data;
   groups.shard = regular(shard, s.tensor, host);
   groups.replicate = regular(std::max(1, data / shard), s.tensor * shard, host);
-  groups.expert = regular(s.expert, s.tensor, host);
+  // Experts are not split further (Megatron-Core: expert tensor size 1), so the tensor ranks of a sequence are neighbours
+  // in an expert group, each with its slice of the tokens.
+  groups.expert = regular(s.expert, 1, host);
   groups.stage_distance = s.tensor * data;
   return groups;
 }

@@ -33,7 +33,7 @@ Product product(const StepContext& c, Dtype dtype, double tokens, double n, doub
   Product p;
   p.forward = c.kernels.gemm_s(dtype, tokens, n, k, copies);
   p.input_gradient = c.kernels.gemm_s(dtype, tokens, k, n, copies);
-  p.weight_gradient = c.kernels.gemm_s(dtype, k, n, tokens, copies);
+  p.weight_gradient = c.job.frozen_weights ? 0 : c.kernels.gemm_s(dtype, k, n, tokens, copies);
   p.flops = 2 * tokens * n * k * copies;
   return p;
 }
@@ -170,8 +170,11 @@ void add_tensor(const StepContext& c, double hidden, double hidden_dgrad_s, doub
   if (c.strategy.overlap_tensor) {
     // Pieces of the product run while pieces of the tensor travel: what is left is one piece in `tensor` and the loss of
     // efficiency of cut products (MODEL 3(d), kappa 1.05-1.15).
-    forward *= kAsyncTensorExposed;
-    backward *= kAsyncTensorExposed;
+    // No more hides than the products take: forward those of the columns, backward both gradients unless one already
+    // hides something.
+    const double hiding_backward = hidden_dgrad_s + (c.software.wgrad_hides_tensor ? 0 : hiding_wgrad_s);
+    forward = std::max(kAsyncTensorExposed * forward, forward - hidden_dgrad_s);
+    backward = std::max(kAsyncTensorExposed * backward, backward - hiding_backward);
   }
   cost.forward.tensor += forward;
   cost.backward.tensor += std::max(0.0, backward);
@@ -238,7 +241,11 @@ void add_recompute(const StepContext& c, const Attention& a, LayerCost& cost) {
   switch (c.strategy.recompute) {
     case parallel::Recompute::kNone: return;
     case parallel::Recompute::kSelective:
-      if (c.strategy.sharder == parallel::Sharder::kFsdp) {
+      if (c.job.framework == parallel::Framework::kMaxtext) {
+        // Its "minimal" policies keep the outputs of all products (jax.checkpoint_policies); what lies between runs again.
+        cost.recompute.compute = std::max(0.0, cost.forward.compute - cost.matmul_s) + a.forward;
+        cost.recompute.host = 0;
+      } else if (c.strategy.sharder == parallel::Sharder::kFsdp) {
         // Per-operator policy of torchtitan: every second product, attention and collectives are kept, the rest runs
         // again; policies by fraction of blocks (fms-fsdp) come to about as much.
         cost.recompute.compute = 0.5 * (cost.forward.compute - a.forward);

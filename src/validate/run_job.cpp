@@ -11,8 +11,11 @@ namespace chokepoint::validate {
 namespace {
 
 constexpr int kUsualGpusPerHost = 8;
-/// Chips of a TPU host (Google Cloud: v4, v5p and Ironwood 4). Tables print the chips of a slice as if it were a host.
-constexpr int kTpuHostChips = 4;
+/// Share of memory that the states of a whole model take on the smallest cluster assumed for it.
+constexpr double kStatesShare = 0.3;
+
+/// Usual sequence lengths by generation: GPT-2 and GPT-3 papers, then Llama 1, then Llama 2 and later.
+int usual_sequence(int year) { return year <= 2021 ? 1024 : year <= 2022 ? 2048 : 4096; }
 
 void note(MappedRun& run, std::string text) { run.job.assumptions.push_back({std::move(text), {}}); }
 
@@ -21,25 +24,29 @@ std::optional<double> bytes_per_s(std::optional<double> gigabytes_per_s) {
   return gbyte(*gigabytes_per_s);
 }
 
+/// A rate per GPU without the number of GPUs: what the notes say in words, else hosts enough for the model's states.
+Result<int> gpus_of(const RunFields& row, MappedRun& run) {
+  if (row.n_gpus) return *row.n_gpus;
+  const int per_host = row.gpus_per_node.value_or(kUsualGpusPerHost);
+  const auto said = mentions(row.notes, {"single-node"}) ? std::optional<double>(1) : number_before(row.notes, " nodes");
+  int hosts = said && *said >= 1 && *said <= 1e4 ? static_cast<int>(*said) : 0;
+  if (hosts == 0 && !row.params_b) return fail("neither the number of GPUs nor the parameters are stated");
+  if (hosts == 0) hosts = 1;
+  const double states = kStateBytesPerParameter * row.params_b.value_or(0) * 1e9;
+  while (!said && states > kStatesShare * run.job.accelerator.memory_bytes * per_host * hosts && hosts < 4096) hosts *= 2;
+  note(run, fmt::format("GPUs not stated: {}", hosts * per_host));
+  return hosts * per_host;
+}
+
 Result<bool> fill_cluster(const RunFields& row, MappedRun& run) {
-  if (!row.n_gpus) return fail("the number of GPUs is not stated");
-  run.job.gpus = *row.n_gpus;
-  int per_host = row.gpus_per_node.value_or(std::min(kUsualGpusPerHost, run.job.gpus));
+  TRY_INTO(run.job.gpus, gpus_of(row, run));
+  const int per_host = row.gpus_per_node.value_or(std::min(kUsualGpusPerHost, run.job.gpus));
   if (!row.gpus_per_node) note(run, fmt::format("GPUs of a host not stated: {}", per_host));
-  int slice_hosts = 1;
-  if (run.job.accelerator.architecture == hardware::Architecture::kTpu && per_host > kTpuHostChips &&
-      per_host % kTpuHostChips == 0) {
-    slice_hosts = per_host / kTpuHostChips;
-    per_host = kTpuHostChips;
-    note(run, fmt::format("a slice of {} hosts with {} chips, joined by ICI", slice_hosts, per_host));
-  }
   const int hosts = std::max(1, run.job.gpus / per_host);
   if (run.job.gpus > per_host && run.job.gpus % per_host != 0) {
     return fail(fmt::format("{} GPUs do not fill hosts of {}", run.job.gpus, per_host));
   }
   TRY_INTO(run.job.cluster, wiring::cluster_from_words(row.accelerator, per_host, hosts, row.intra_link, row.inter_link));
-  topology::Host& host = run.job.cluster.hosts.front().host;
-  host.nvlink_domain_hosts = std::max(host.nvlink_domain_hosts, slice_hosts);
   for (const Note& said : run.job.cluster.notes) run.job.assumptions.push_back(said);
   topology::MeasuredCollectives& measured = run.job.cluster.measured;
   measured.all_reduce = bytes_per_s(row.bw_all_reduce);
@@ -59,16 +66,17 @@ Result<int> sequence_of(const RunFields& row, MappedRun& run) {
     note(run, fmt::format("sequence length not stated: one sequence of the {} tokens of a GPU", tokens));
     return std::max(1, tokens);
   }
-  return fail("the sequence length is not stated");
+  const int usual = usual_sequence(year_from_words(row).value_or(2024));
+  note(run, fmt::format("sequence length not stated: {}", usual));
+  return usual;
 }
 
 }  // namespace
 
 Result<MappedRun> map_run(const RunFields& row) {
   MappedRun run;
-  if (mentions(row.model, {"lora"}) || mentions(row.notes, {"base weights frozen"})) {
-    return fail("adapters only (LoRA): training with frozen weights is not modelled");
-  }
+  run.job.frozen_weights = mentions(row.model, {"lora"}) || mentions(row.notes, {"base weights frozen"});
+  if (run.job.frozen_weights) note(run, "adapters only (LoRA): their own operators and states are neglected");
   if (mentions(row.notes, {"zero++;", "zero++ with", "quantised collectives", "quantized collectives"})) {
     return fail("quantised collectives (ZeRO++) are not modelled");
   }

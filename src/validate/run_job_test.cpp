@@ -79,11 +79,21 @@ TEST(MapRun, RefusesDegreesThatContradictTheGpus) {
 }
 
 TEST(MapRun, SaysWhatIsMissing) {
-  EXPECT_THAT(refusal({{"n_gpus", ""}}), HasSubstr("number of GPUs is not stated"));
-  EXPECT_THAT(refusal({{"seq_len", ""}}), HasSubstr("sequence length is not stated"));
   EXPECT_THAT(refusal({{"accelerator", ""}}), HasSubstr("accelerator is not stated"));
   EXPECT_THAT(refusal({{"n_layers", ""}, {"hidden", ""}}), HasSubstr("nor a parameter count"));
-  EXPECT_THAT(refusal({{"model", "Some 7B LoRA"}}), HasSubstr("adapters only"));
+}
+
+TEST(MapRun, AdaptersLeaveTheWeightsFrozen) {
+  EXPECT_TRUE(mapped({{"model", "Some 7B LoRA"}}).job.frozen_weights);
+  EXPECT_FALSE(mapped({}).job.frozen_weights);
+}
+
+TEST(MapRun, OpenGpusAndSequenceAreAssumedAndNoted) {
+  const MappedRun run = mapped({{"n_gpus", ""}, {"seq_len", ""}, {"params_b", "7"}});
+  EXPECT_GE(run.job.gpus, 8);
+  EXPECT_GE(run.job.sequence, 1024);
+  EXPECT_THAT(assumptions(run), HasSubstr("GPUs not stated"));
+  EXPECT_THAT(assumptions(run), HasSubstr("sequence length not stated"));
 }
 
 TEST(MapRun, HybridShardingStaysInsideTheHost) {

@@ -14,6 +14,7 @@ namespace {
 using model::Model;
 
 constexpr int kGpt2Vocabulary = 50257;   // arXiv 2005.14165
+constexpr int kByteVocabulary = 256;
 constexpr int kLlamaVocabulary = 32000;  // arXiv 2302.13971
 /// Hidden size over layers of the GPT-3 models from 6.7 B on (arXiv 2005.14165, table 2.1).
 constexpr double kWidthOverDepth = 128;
@@ -223,14 +224,17 @@ Result<Model> model_of(const RunFields& row, std::vector<Note>& notes) {
   }
   Model model;
   model.name = row.model.empty() ? "unnamed" : row.model;
-  model.vocab = row.vocab.value_or(says_gated(row.mlp) ? kLlamaVocabulary : kGpt2Vocabulary);
+  const int usual = mentions(row.model, {"character-level"}) ? kByteVocabulary
+                    : says_gated(row.mlp)                       ? kLlamaVocabulary
+                                                                : kGpt2Vocabulary;
+  model.vocab = row.vocab.value_or(usual);
   if (!row.vocab) note(notes, fmt::format("vocabulary not stated: {}", model.vocab));
   if (auto filled = fill_depth_and_width(row, model, notes); !filled) return tl::make_unexpected(filled.error());
   fill_mlp(row, model, notes);
   fill_heads(row, model, notes);
   fill_block_details(row, model);
   fill_experts(row, model);
-  if (const Model* known = catalogue_model_shaped(model)) {
+  if (const Model* known = model.moe ? nullptr : catalogue_model_shaped(model)) {
     note(notes, fmt::format("details of the block from the catalogue entry '{}' of the same shape", known->name));
     const bool tied = row.tied_embeddings.empty() ? known->tied_embeddings : model.tied_embeddings;
     model = *known;

@@ -145,9 +145,13 @@ Result<bool> fill_batch(const RunFields& row, MappedRun& run) {
   const double replicas = s.data;
   std::optional<double> micro = row.micro_batch, accumulate = row.grad_accum, batch = row.global_batch;
   run.batch_assumed = !micro && !batch;
-  run.micro_batch_assumed = run.batch_assumed && s.zero == 3;
+  run.micro_batch_assumed = run.batch_assumed && s.zero == 3 && row.seq_len;  // else the tokens of a GPU are stated
   if (!batch && micro && accumulate) batch = *micro * *accumulate * replicas;
   if (batch && !micro && accumulate) micro = std::max(1.0, *batch / replicas / *accumulate);
+  if (!micro && batch && job.framework == Framework::kMaxtext) {
+    micro = std::max(1.0, *batch / replicas);  // MaxText has no accumulation unless it is asked for
+    note(run, fmt::format("micro-batch not stated: {:.0f}, the whole batch of a replica", *micro));
+  }
   if (!micro) {
     micro = 1;
     note(run, "micro-batch not stated: 1");
@@ -268,7 +272,9 @@ void fill_overlap(const RunFields& row, MappedRun& run) {
   const bool plain_megatron = is_megatron(f) && !core && s.zero < 3 && !mentions(row.framework, {"internevo", "oneflow"});
   s.overlap_grad_reduce = !plain_megatron;
   s.overlap_param_gather = core || s.zero >= 3;
-  if (mentions(row.notes, {"no tp comm overlap", "vanilla tp"})) {
+  if (f == Framework::kMaxtext) {
+    s.overlap_tensor = s.tensor > 1;  // XLA cuts products and collectives into pieces (Wang et al., ASPLOS 2023)
+  } else if (mentions(row.notes, {"no tp comm overlap", "vanilla tp"})) {
     s.overlap_tensor = false;
   } else if (mentions(row.notes, {"async tp", "with async communication", "tp comm overlap", "userbuffer"})) {
     s.overlap_tensor = s.tensor > 1;

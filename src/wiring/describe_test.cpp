@@ -94,6 +94,9 @@ TEST(Describe, CubeMeshBridgesAndFourGpuBoardsAreToldApart) {
     return count;
   };
   EXPECT_EQ(links("V100-SXM2-32GB", 8, "NVLink2 hybrid cube mesh"), 8 * 6);
+  EXPECT_EQ(links("V100-SXM2-32GB", 8, "NVLink2 hybrid cube mesh (some pairs over PCIe)"), 8 * 6);
+  // A quad of the mesh: 0-1, 0-2 and 1-3 one link, 0-3, 1-2 and 2-3 two.
+  EXPECT_EQ(links("V100-SXM2-32GB", 4, "hybrid cube mesh"), 2 * 9);
   EXPECT_EQ(links("V100-SXM2-32GB", 4, "NVLink2"), 4 * 6);
   EXPECT_EQ(links("A100-SXM4-80GB", 4, "NVLink3 (4 GPUs fully connected)"), 4 * 12);
   EXPECT_EQ(links("A100-PCIe-80GB", 4, "NVLink-bridge-pairs + PCIe"), 4 * 12);
@@ -118,7 +121,26 @@ TEST(Describe, RackScaleDomainSpansItsHosts) {
   EXPECT_EQ(cluster->hosts.front().host.nvlink_domain_hosts, 18);
 }
 
+TEST(Describe, TpuSliceIsOneDomainOfHostsOfFourAndSlicesMeetOverTheirNics) {
+  const auto cluster = cluster_from_words("TPUv5p", 512, 2, "TPU ICI 3D torus (one slice)", "data-center network between slices");
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const topology::Host& host = cluster->hosts.front().host;
+  EXPECT_EQ(cluster->gpus_per_host(), 4);
+  EXPECT_EQ(cluster->host_count(), 2 * 128);
+  EXPECT_EQ(host.nvlink_domain_hosts, 128);
+  EXPECT_EQ(host.torus_dimensions, 3);
+  EXPECT_EQ(host.nics().size(), 1U);
+}
+
+TEST(Describe, TpuHostsWithoutAWordOfSlicesAreOneSlice) {
+  const auto cluster = cluster_from_words("TPU7x (Ironwood)", 4, 16, "TPU ICI 3D torus", "");
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  EXPECT_EQ(cluster->gpu_count(), 64);
+  EXPECT_EQ(cluster->hosts.front().host.nvlink_domain_hosts, 16);
+}
+
 TEST(Describe, ImpossibleCountsAreRefused) {
+  EXPECT_FALSE(cluster_from_words("RTX 4090", 65, 1, "", ""));
   EXPECT_FALSE(cluster_from_words("RTX 4090", 0, 1, "", ""));
   EXPECT_FALSE(cluster_from_words("RTX 4090", 8, -3, "", ""));
   EXPECT_FALSE(cluster_from_words("RTX 4090", 1 << 20, 1, "", ""));
