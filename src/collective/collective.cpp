@@ -104,6 +104,10 @@ Cost Network::cost(Op op, double bytes, const Group& group) const {
   return time_of(op, bytes, state_->path(group), state_->scale.latency);
 }
 
+Cost Network::exchange(double bytes, double network_share, const Group& group) const {
+  return exchange_time(bytes, std::clamp(network_share, 0.0, 1.0), state_->path(group), state_->scale.latency);
+}
+
 Cost Network::send(double bytes, int rank_distance) const {
   const int gpus = std::max(1, state_->cluster.gpus_per_host());
   const int distance = std::max(1, rank_distance);

@@ -283,6 +283,19 @@ TEST(Collective, GroupInATorusUsesTheLinksOfTheDimensionsItSpans) {
   EXPECT_NEAR(all / line, 3, 1e-6);
 }
 
+TEST(Collective, ExchangeOncePerHostSendsItsShareThroughTheNics) {
+  topology::Host host = switched_host(8, 450);
+  add_nics(host, 8, 100);
+  const Network network(cluster_of(host, 4), ampere());
+  const Group group{.ranks = 32, .ranks_per_host = 8};
+  const double all = network.exchange(kGiBytes, 1, group).time_s;
+  EXPECT_DOUBLE_EQ(all, network.cost(Op::kAllToAll, kGiBytes, group).time_s);
+  // NICs of 8 x 12.5 GB/s bound both: three quarters of 8 GiB leave the host, or half of that.
+  EXPECT_NEAR(network.exchange(kGiBytes, 0.5, group).time_s / all, 0.5, 0.01);
+  // What arrives once is still copied to all experts over NVLink.
+  EXPECT_GE(network.exchange(kGiBytes, 0, group).time_s, kGiBytes * 31 / 32 / 450e9);
+}
+
 TEST(Collective, ScaledLinksScaleTheTransfer) {
   const topology::Cluster cluster = cluster_of(switched_host(8, 300), 1);
   const Group group{.ranks = 8, .ranks_per_host = 8};

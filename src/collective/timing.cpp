@@ -183,6 +183,18 @@ double floor_s(Op op, double bytes, const Path& path) {
   return floor;
 }
 
+/// Everyone to everyone when islands copy what they received: all copies pass the links inside, a share the NICs.
+Candidate copied_exchange(double bytes, double network_share, const Path& path, const Protocol& protocol) {
+  Candidate candidate = direct(Op::kAllToAll, bytes, path, protocol);
+  const double n = path.ranks;
+  const double g = path.per_island;
+  const double inside = rate_or_infinity(path.direct.bytes_per_s) * protocol.share * kConstants.direct;
+  const double outside = path.network_direct_bytes_per_s * protocol.share;
+  candidate.transfer_s = std::max(bytes * (n - 1) / n / std::min(inside, protocol.cap_bytes_per_s), g * bytes * network_share * (n - g) / n / outside);
+  candidate.latency_s += hop_s(path, protocol.latency);
+  return candidate;
+}
+
 const std::optional<double>* measured_for(Op op, const Path& path) {
   switch (op) {
     case Op::kAllReduce: return &path.measured_all_reduce;
@@ -243,6 +255,25 @@ Cost time_of(Op op, double bytes, const Path& path, double latency_scale) {
   cost.floor_s = std::min(floor_s(op, size, path), cost.time_s);
   cost.algorithm = taken.algorithm;
   cost.protocol = taken.protocol;
+  return cost;
+}
+
+Cost exchange_time(double bytes, double network_share, const Path& path, double latency_scale) {
+  Cost cost = time_of(Op::kAllToAll, bytes, path, latency_scale);
+  if (network_share >= 1 || path.islands < 2 || path.per_island < 2) return cost;
+  const double size = std::max(0.0, bytes);
+  for (const Protocol& protocol : kProtocols) {
+    if (protocol.name == "ll128" && !path.has_ll128) continue;
+    Candidate candidate = copied_exchange(size, network_share, path, protocol);
+    candidate.latency_s *= latency_scale;
+    if (candidate.time_s() >= cost.time_s) continue;
+    cost.time_s = candidate.time_s();
+    cost.latency_s = candidate.latency_s;
+    cost.protocol = candidate.protocol;
+  }
+  cost.bus_bytes_per_s = cost.time_s > 0 ? size * bus_factor(Op::kAllToAll, path.ranks) / cost.time_s : 0;
+  // Fewer bytes leave the island than the floor of all_to_all counts.
+  cost.floor_s = std::min(cost.floor_s * network_share, cost.time_s);
   return cost;
 }
 

@@ -8,5 +8,7 @@ namespace chokepoint::collective {
 
 /// `latency_scale` multiplies every latency (a what-if).
 Cost time_of(Op op, double bytes, const Path& path, double latency_scale);
+/// all_to_all of which only `network_share` of what leaves an island passes its NICs; the rest is copied inside the target.
+Cost exchange_time(double bytes, double network_share, const Path& path, double latency_scale);
 
 }  // namespace chokepoint::collective

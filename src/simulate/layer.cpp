@@ -334,6 +334,19 @@ LayerCost dense_layer(const StepContext& c) {
   return cost;
 }
 
+/// Share of the copies for other hosts that pass the NICs. A token needs one copy for each host that holds one of its k
+/// experts, expected (H - 1)(1 - C(E - E/H, k)/C(E, k)) of them, instead of k (H - 1)/H (MODEL 3(f)).
+double network_share(const StepContext& c, const model::Moe& moe) {
+  const int domain = c.job.cluster.hosts.front().host.nvlink_domain_hosts;
+  const double hosts = std::ceil(static_cast<double>(c.groups.expert.hosts()) / domain);
+  if (!c.job.token_once_per_host || hosts < 2) return 1;
+  const double elsewhere = moe.experts * (1 - 1 / hosts);
+  double none = 1;
+  for (int i = 0; i < moe.top_k; ++i) none *= std::max(0.0, (elsewhere - i) / (moe.experts - i));
+  const double copies = (hosts - 1) * (1 - none);
+  return std::min(1.0, copies / (moe.top_k * (hosts - 1) / hosts));
+}
+
 LayerCost moe_layer(const StepContext& c) {
   const model::Model& m = c.job.model;
   const model::Moe& moe = *m.moe;
@@ -377,7 +390,7 @@ LayerCost moe_layer(const StepContext& c) {
   add_context(c, a.forward, a.backward, cost);
   if (c.strategy.expert > 1) {
     const double bytes = c.tokens * share * moe.top_k * m.hidden * 2;
-    const double exchange = c.network.cost(Op::kAllToAll, bytes, c.groups.expert).time_s;
+    const double exchange = c.network.exchange(bytes, network_share(c, moe), c.groups.expert).time_s;
     cost.forward.expert += 2 * exchange;
     cost.backward.expert += 2 * exchange;
   }

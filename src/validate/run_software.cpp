@@ -140,6 +140,8 @@ void fill_software(const RunFields& row, MappedRun& run) {
   if (!year) note(run, fmt::format("year not stated: {}", job.year));
   fill_dtype(row, run);
   fill_attention(row, run);
+  job.token_once_per_host = mentions(row.notes, {"deepep", "hybridep"}) && !mentions(row.notes, {"alltoall dispatcher", "no deepep"});
+  if (mentions(row.framework, {"automodel"})) job.token_once_per_host = true;  // its experts are dispatched by DeepEP
   job.compiled = is_compiled(row, job.framework);
   job.fp8_rowwise = mentions(row.notes, {"rowwise", "row-wise"});
   job.fp32_gradients = reduces_in_fp32(row, run);

@@ -73,6 +73,10 @@ class Network {
   /// `bytes`: nccl-tests' size, i.e. the full payload (all_gather: the gathered buffer; reduce_scatter: the buffer
   /// before; all_to_all: the send buffer of one rank; send_recv: the message).
   Cost cost(Op op, double bytes, const Group& group) const;
+  /// Tokens to the ranks of their experts and back again the same way: `bytes` is the send buffer of one rank with a copy
+  /// for every expert, as in all_to_all. A dispatcher that sends a token once to each host and copies it there over NVLink
+  /// (DeepEP, HybridEP) passes only `network_share` of the copies for other hosts through the NICs; 1: a plain all_to_all.
+  Cost exchange(double bytes, double network_share, const Group& group) const;
   /// Point-to-point between neighbouring pipeline stages `rank_distance` ranks apart (in GPU numbering), every rank of
   /// the host sending at once.
   Cost send(double bytes, int rank_distance) const;
