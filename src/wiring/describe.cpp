@@ -335,7 +335,7 @@ IntraWords intra_from_words(std::string_view text, const Accelerator& accelerato
   }
   if (gpus < 2) return intra;
   const bool nvl72 = has(words, "nvl72");
-  const bool said = has(words, "nvlink") || has(words, "nvswitch") || has(words, "nvl") || has(words, "infinity") || has(words, "xgmi") ||
+  const bool said = has(words, "nvlink") || has(words, "mesh") || has(words, "nvswitch") || has(words, "nvl") || has(words, "infinity") || has(words, "xgmi") ||
                     has(words, "ici ");
   const bool off = has(words, "not in use") || has(words, "disabled");
   const bool silent = trim(words).empty() || has(words, "not stated") || words == "none";
