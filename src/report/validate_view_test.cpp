@@ -63,7 +63,7 @@ TEST(RunsHtml, IsOneFileWithoutOutsideReferences) {
 TEST(RunsText, NamesCoverageAndReasons) {
   const std::string text = runs_text(runs(), Style{});
   EXPECT_THAT(text, HasSubstr("3 of 7 rows with a measured time predicted"));
-  EXPECT_THAT(text, HasSubstr("the number of GPUs is not stated"));
+  EXPECT_THAT(text, HasSubstr("neither the number of GPUs nor the parameters are stated"));
   EXPECT_THAT(text, HasSubstr("made-up-a"));
 }
 
