@@ -122,7 +122,10 @@ Memory stage_memory(const Job& job, const Strategy& s, const Software& software,
   Parts parts;
   const double resident = software.resident_parameter_bytes * parameters / (s.zero == 3 ? shard : 1);
   parts.add("parameters", offload_parameters ? 0 : resident);
-  const double gradient_share = s.zero >= 2 ? shard : 1;
+  // DeepSpeed's own estimate for stage 2 keeps working gradients whole: 4 bytes per parameter replicated, 16 shared
+  // (deepspeed/runtime/zero/stage_1_and_2.py, estimate_zero2_model_states_mem_needs); 13B needs eight 80 GB ranks with it.
+  const bool whole_gradients = s.zero == 2 && s.sharder == Sharder::kDeepspeed;
+  const double gradient_share = s.zero >= 2 && !whole_gradients ? shard : 1;
   parts.add("gradients", offload_optimizer ? 0 : software.gradient_bytes * parameters / gradient_share);
   const double optimizer_share = s.zero >= 1 ? shard : 1;
   parts.add("gradient accumulation", software.accumulation_bytes * parameters / (s.zero >= 1 ? optimizer_share : 1));

@@ -53,10 +53,19 @@ TEST(Memory, EachZeroStageNeedsLess) {
   const Job job = gpt_job(8);
   double before = 1e30;
   for (const int zero : {0, 1, 2, 3}) {
-    const double need = memory_per_rank(job, data_parallel(8, zero, zero == 0 ? Sharder::kDdp : Sharder::kDeepspeed)).reserved_bytes;
+    const Sharder sharder = zero == 0 ? Sharder::kDdp : zero == 1 ? Sharder::kDeepspeed : Sharder::kFsdp;
+    const double need = memory_per_rank(job, data_parallel(8, zero, sharder)).reserved_bytes;
     EXPECT_LT(need, before) << "ZeRO-" << zero;
     before = need;
   }
+}
+
+TEST(Memory, DeepspeedStageTwoKeepsGradientsWhole) {
+  // DeepSpeed's estimate: 4 bytes per parameter replicated (2 of them gradients), whatever the number of ranks.
+  const Job job = gpt_job(8);
+  const double whole = part(memory_per_rank(job, data_parallel(8, 1, Sharder::kDeepspeed)), "gradients");
+  EXPECT_DOUBLE_EQ(part(memory_per_rank(job, data_parallel(8, 2, Sharder::kDeepspeed)), "gradients"), whole);
+  EXPECT_DOUBLE_EQ(part(memory_per_rank(job, data_parallel(8, 2, Sharder::kFsdp)), "gradients"), whole / 8);
 }
 
 TEST(Memory, PartsSumToReserved) {

@@ -136,7 +136,11 @@ Verdict check_figures(const Claim& claim, const std::vector<double>& values) {
   const std::string list = fmt::format("{}", fmt::join(shown, ", "));
   switch (claim.kind) {
     case ClaimKind::kRatio:
-      if (values.size() != 2) return {false, "ratio needs two runs"};
+      if (values.size() == 4) {
+        const double ratio = values[0] / values[1] / (values[2] / values[3]);
+        return within(ratio, claim, fmt::format("{}: ratio of ratios {:.3g}", list, ratio));
+      }
+      if (values.size() != 2) return {false, "ratio needs two runs, or four for a ratio of ratios"};
       return within(values[0] / values[1], claim, fmt::format("{}: ratio {:.3g}", list, values[0] / values[1]));
     case ClaimKind::kDifference:
       if (values.size() != 2) return {false, "difference needs two runs"};
