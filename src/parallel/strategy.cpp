@@ -278,6 +278,34 @@ std::string to_text(const Strategy& s) {
 }
 
 namespace {
+std::string sharding_title(const Strategy& s) {
+  if (s.zero == 0) return s.data > 1 ? fmt::format("DDP x{}", s.data) : "";
+  const bool groups = s.shard_ranks > 0 && s.shard_ranks < s.data;
+  const std::string ranks = groups ? fmt::format(" {}x{}", s.shard_ranks, s.data / s.shard_ranks) : fmt::format(" x{}", s.data);
+  if (s.sharder != Sharder::kFsdp) return fmt::format("ZeRO-{}{}", s.zero, ranks);
+  if (s.zero == 3 && s.reshard_after_forward) return (groups ? "HSDP" : "FSDP") + ranks;
+  return "FSDP" + ranks + ", kept gathered";
+}
+}  // namespace
+
+std::string title(const Strategy& s) {
+  std::string text;
+  const auto add = [&text](const std::string& piece) {
+    if (!piece.empty()) text += (text.empty() ? "" : ", ") + piece;
+  };
+  if (s.tensor > 1) add(fmt::format("TP {}", s.tensor));
+  if (s.context > 1) add(fmt::format("CP {}", s.context));
+  if (s.expert > 1) add(fmt::format("EP {}", s.expert));
+  if (s.pipeline > 1) add(fmt::format("PP {}", s.pipeline) + (s.virtual_stages > 1 ? fmt::format("x{}", s.virtual_stages) : ""));
+  add(sharding_title(s));
+  add(s.accumulate > 1 ? fmt::format("batch {} x{}", s.micro_batch, s.accumulate) : fmt::format("batch {}", s.micro_batch));
+  if (s.sync_every_micro_step) add("sync each");
+  if (s.recompute != Recompute::kNone) add(fmt::format("{} recompute", name(s.recompute)));
+  if (s.offload != Offload::kNone) add(fmt::format("offload {}", word_of(kOffloads, s.offload)));
+  return text;
+}
+
+namespace {
 
 Result<bool> check_degrees(const Job& job, const Strategy& s) {
   const model::Model& m = job.model;

@@ -35,28 +35,29 @@ std::string largest_difference(const simulate::Prediction& winner, const simulat
   int worst = -1;
   double most = 0;
   for (int i = 0; i < simulate::kBillCount; ++i) {
-    const double more = loser.bill[static_cast<std::size_t>(i)] - winner.bill[static_cast<std::size_t>(i)];
-    if (more > most) {
-      most = more;
+    const double extra = loser.bill[static_cast<std::size_t>(i)] - winner.bill[static_cast<std::size_t>(i)];
+    if (extra > most) {
+      most = extra;
       worst = i;
     }
   }
   if (worst < 0) return "";
   const auto item = static_cast<simulate::Bill>(worst);
   const double own = loser.item(item);
+  const double more = own - winner.item(item);
   using simulate::Bill;
   switch (item) {
-    case Bill::kDataGather: return fmt::format("{} of parameter gathers are not hidden", format_duration(own));
-    case Bill::kDataReduce: return fmt::format("{} of gradient reduction are not hidden", format_duration(own));
+    case Bill::kDataGather: return fmt::format("{} of parameter gathers not hidden", format_duration(own));
+    case Bill::kDataReduce: return fmt::format("{} of gradient reduction not hidden", format_duration(own));
     case Bill::kTensor: return fmt::format("{} of tensor-parallel collectives", format_duration(own));
     case Bill::kBubble: return fmt::format("{} of pipeline bubble", format_duration(own));
     case Bill::kRecompute: return fmt::format("{} of recomputation", format_duration(own));
     case Bill::kPipeline: return fmt::format("{} of transfers between stages", format_duration(own));
     case Bill::kExpert: return fmt::format("{} of expert all-to-all", format_duration(own));
     case Bill::kContext: return fmt::format("{} of context-parallel transfers", format_duration(own));
-    case Bill::kHost: return fmt::format("{} waiting for the host to launch kernels", format_duration(own));
-    case Bill::kOptimizer: return fmt::format("{} of optimizer (each rank updates all of its parameters)", format_duration(own));
-    case Bill::kCompute: return fmt::format("{} of compute (smaller or less efficient kernels)", format_duration(own));
+    case Bill::kHost: return fmt::format("{} more waiting for the host to launch kernels", format_duration(more));
+    case Bill::kOptimizer: return fmt::format("{} more of optimizer (each rank updates all of its parameters)", format_duration(more));
+    case Bill::kCompute: return fmt::format("{} more of compute (smaller or less efficient kernels)", format_duration(more));
     case Bill::kOffload: return fmt::format("{} of offload traffic", format_duration(own));
     case Bill::kOther: break;
   }
@@ -65,31 +66,25 @@ std::string largest_difference(const simulate::Prediction& winner, const simulat
 
 }  // namespace
 
-std::vector<std::string> explain_families(const parallel::Job& job, const simulate::Predictor& predictor,
+std::vector<Loser> explain_families(const parallel::Job& job, const simulate::Predictor& predictor,
                                           const simulate::Prediction& winner, const std::map<std::string, Family>& families) {
-  struct Line {
-    double time;
-    std::string text;
-  };
-  std::vector<Line> lines;
+  std::vector<Loser> losers;
   const std::string own = family_of(job, winner.strategy);
   for (const auto& [name, family] : families) {
     if (name == own) continue;
     if (family.best) {
       const auto p = predictor.predict(family.best->strategy);
       if (!p) continue;
-      const double ratio = p->step_time_s / winner.step_time_s;
-      lines.push_back({p->step_time_s, fmt::format("{} ({}): {}, {:.2f}x; {}", name, parallel::to_text(p->strategy),
-                                                   format_duration(p->step_time_s), ratio, largest_difference(winner, *p))});
+      losers.push_back({name, p->strategy, p->step_time_s, largest_difference(winner, *p)});
     } else if (family.smallest) {
-      lines.push_back({1e300, fmt::format("{}: does not fit, needs at least {} of {}", name, format_bytes(family.smallest_bytes),
-                                          format_bytes(winner.memory.capacity_bytes))});
+      losers.push_back({name, {}, 0, fmt::format("does not fit, needs at least {} of {}", format_bytes(family.smallest_bytes),
+                                                 format_bytes(winner.memory.capacity_bytes))});
     }
   }
-  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.time < b.time; });
-  std::vector<std::string> out;
-  for (Line& line : lines) out.push_back(std::move(line.text));
-  return out;
+  std::stable_sort(losers.begin(), losers.end(), [](const Loser& a, const Loser& b) {
+    return a.strategy.has_value() != b.strategy.has_value() ? a.strategy.has_value() : a.step_time_s < b.step_time_s;
+  });
+  return losers;
 }
 
 }  // namespace chokepoint::plan

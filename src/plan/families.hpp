@@ -2,7 +2,7 @@
 #pragma once
 // Familiar kinds of strategy ("FSDP", "tensor parallelism across hosts", ...): the best of each kind is kept, so that the
 // plan can say why it lost.
-#include <chokepoint/simulate/predict.hpp>
+#include <chokepoint/plan/plan.hpp>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,8 +26,8 @@ struct Family {
 
 std::string family_of(const parallel::Job& job, const parallel::Strategy& strategy);
 
-/// One line for each family that lost, worst loss last: how much slower, and the class of the bill that makes it so.
-std::vector<std::string> explain_families(const parallel::Job& job, const simulate::Predictor& predictor,
+/// Each family that lost, worst loss last, with the class of the bill that makes it so.
+std::vector<Loser> explain_families(const parallel::Job& job, const simulate::Predictor& predictor,
                                           const simulate::Prediction& winner, const std::map<std::string, Family>& families);
 
 }  // namespace chokepoint::plan

@@ -7,10 +7,12 @@
 #include <chokepoint/plan/plan.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "families.hpp"
 
@@ -74,6 +76,13 @@ std::vector<Strategy> shardings(const Strategy& base, int data, int inside, bool
   add(3, Sharder::kFsdp, 0);
   if (inside > 1 && inside < data && data % inside == 0) add(3, Sharder::kFsdp, inside);
   return out;
+}
+
+/// What makes two strategies different to a reader: degrees and what is sharded over how many ranks. The rest (micro-batch,
+/// chunks a stage, recomputation) is tuning within a layout.
+using Layout = std::array<int, 8>;
+Layout layout_of(const Strategy& s) {
+  return {s.tensor, s.pipeline, s.context, s.expert, s.zero, static_cast<int>(s.sharder), s.shard_ranks, s.reshard_after_forward ? 1 : 0};
 }
 
 class Search {
@@ -163,9 +172,11 @@ class Search {
   void finish() {
     std::stable_sort(candidates_.begin(), candidates_.end(),
                      [](const Candidate& a, const Candidate& b) { return a.step_time_s < b.step_time_s; });
-    const std::size_t shown = std::min(candidates_.size(), static_cast<std::size_t>(std::max(1, options_.top)));
-    for (std::size_t i = 0; i < shown; ++i) {
-      if (auto full = predictor_.predict(candidates_[i].strategy)) plan_.candidates.push_back(std::move(*full));
+    std::set<Layout> listed;
+    for (const Candidate& candidate : candidates_) {
+      if (plan_.candidates.size() >= static_cast<std::size_t>(std::max(1, options_.top))) break;
+      if (!options_.variants && !listed.insert(layout_of(candidate.strategy)).second) continue;
+      if (auto full = predictor_.predict(candidate.strategy)) plan_.candidates.push_back(std::move(*full));
     }
     for (const auto& [reason, count] : rejected_) plan_.rejected.push_back({reason, count});
     plan_.optimal = !plan_.candidates.empty();

@@ -2,7 +2,9 @@
 #include <chokepoint/plan/plan.hpp>
 #include <chokepoint/wiring/wiring.hpp>
 
+#include <array>
 #include <gtest/gtest.h>
+#include <set>
 
 namespace chokepoint::plan {
 namespace {
@@ -58,9 +60,29 @@ TEST(Plan, EveryLosingFamilyIsExplained) {
   const auto plan = make_plan(job_on("dgx-a100", 2, "llama-2-7b", 4096, 256));
   ASSERT_TRUE(plan);
   std::string all;
-  for (const std::string& line : plan->why_not) all += line + "\n";
+  for (const Loser& loser : plan->why_not) all += loser.family + ": " + loser.reason + "\n";
   EXPECT_NE(all.find("tensor parallelism across hosts"), std::string::npos);
   EXPECT_NE(all.find("DDP: does not fit"), std::string::npos);
+}
+
+TEST(Plan, ListsTheBestOfEachLayoutUnlessAskedForVariants) {
+  // One layout (here: pure ZeRO-1) has many micro-batches; they would fill the list with what a reader takes for one.
+  const auto job = job_on("dgx-a100", 1, "llama-2-7b", 4096, 64);
+  Options options;
+  options.top = 5;
+  const auto layouts = make_plan(job, options);
+  options.variants = true;
+  const auto variants = make_plan(job, options);
+  ASSERT_TRUE(layouts);
+  ASSERT_TRUE(variants);
+  EXPECT_EQ(layouts->candidates.front().strategy, variants->candidates.front().strategy);
+  const auto degrees = [](const simulate::Prediction& p) {
+    const parallel::Strategy& s = p.strategy;
+    return std::array{s.tensor, s.pipeline, s.zero, static_cast<int>(s.sharder), s.shard_ranks};
+  };
+  std::set<std::array<int, 5>> seen;
+  for (const simulate::Prediction& p : layouts->candidates) { EXPECT_TRUE(seen.insert(degrees(p)).second) << parallel::to_text(p.strategy); }
+  EXPECT_LE(variants->candidates.back().step_time_s, layouts->candidates.back().step_time_s);
 }
 
 TEST(Plan, BatchThatNothingDividesIsAnError) {

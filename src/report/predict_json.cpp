@@ -98,6 +98,13 @@ std::string predict_json(const parallel::Job& job, const Prediction& p, const st
 std::string plan_json(const parallel::Job& job, const plan::Plan& plan) {
   Json candidates = Json::array();
   for (const Prediction& p : plan.candidates) candidates.push_back(prediction_json(p));
+  Json losers = Json::array();
+  for (const plan::Loser& l : plan.why_not) {
+    losers.push_back({{"family", l.family},
+                      {"strategy", l.strategy ? Json(parallel::to_text(*l.strategy)) : Json(nullptr)},
+                      {"step_time_s", l.strategy ? Json(l.step_time_s) : Json(nullptr)},
+                      {"reason", l.reason}});
+  }
   Json rejected = Json::array();
   for (const plan::Rejected& r : plan.rejected) rejected.push_back({{"reason", r.reason}, {"count", r.count}});
   Json out = {{"schema", "chokepoint.plan/1"},
@@ -105,7 +112,7 @@ std::string plan_json(const parallel::Job& job, const plan::Plan& plan) {
               {"candidates", candidates},
               {"space", {{"enumerated", plan.enumerated}, {"pruned", plan.pruned}, {"evaluated", plan.evaluated}, {"rejected", rejected}}},
               {"optimal", plan.optimal},
-              {"why_not", plan.why_not},
+              {"why_not", losers},
               {"closest", plan.closest ? prediction_json(*plan.closest) : Json(nullptr)},
               {"would_fit", plan.would_fit},
               {"sources", sources_json(job)}};

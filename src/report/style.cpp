@@ -18,7 +18,8 @@ std::string Style::wrap(std::string_view code, std::string_view text) const {
 
 Style terminal_style() {
   Style style;
-  style.colour = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+  style.bars = isatty(STDOUT_FILENO) == 1;
+  style.colour = style.bars && std::getenv("NO_COLOR") == nullptr;
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) style.width = size.ws_col;
   return style;
@@ -47,6 +48,21 @@ std::string pad_right(std::string_view text, int columns) {
 
 std::string pad_left(std::string_view text, int columns) {
   return std::string(static_cast<std::size_t>(std::max(0, columns - display_width(text))), ' ') + std::string(text);
+}
+
+std::vector<std::string> wrapped(std::string_view text, int columns) {
+  std::vector<std::string> lines{""};
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    at = end + 1;
+    if (word.empty()) continue;
+    if (!lines.back().empty() && display_width(lines.back()) + 1 + display_width(word) > columns) lines.emplace_back();
+    if (!lines.back().empty()) lines.back() += ' ';
+    lines.back() += word;
+  }
+  return lines;
 }
 
 }  // namespace chokepoint::report

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <initializer_list>
+#include <utility>
 
 #include "groups.hpp"
 
@@ -14,15 +16,20 @@ namespace chokepoint::simulate {
 
 namespace {
 
-/// Words for the limiting link of the collective that matters most in this prediction.
-std::string limiting_link(const parallel::Job& job, const Prediction& p) {
+/// Words for the link that bounds a collective of this strategy, where it is one of `kinds`; `otherwise` when none is.
+std::string limiting_link(const parallel::Job& job, const Prediction& p, std::initializer_list<collective::LimitKind> kinds,
+                          const char* otherwise) {
   const collective::Network network(job.cluster, job.accelerator);
   const Groups groups = groups_of(job, p.strategy);
-  const double data = p.item(Bill::kDataGather) + p.item(Bill::kDataReduce);
-  const bool tensor_matters = p.item(Bill::kTensor) > data;
-  const collective::Group& group = tensor_matters ? groups.tensor : groups.data;
-  if (group.ranks <= 1) return "";
-  return std::string(network.cost(collective::Op::kAllReduce, 256e6, group).where);
+  const int per_host = std::max(1, job.cluster.gpus_per_host());
+  // Last: two whole hosts, for stages that send through the NICs without being a group.
+  const collective::Group hosts{job.gpus > per_host ? 2 * per_host : 1, per_host, 1, 1};
+  for (const collective::Group& group : {groups.tensor, groups.data, groups.shard, groups.replicate, hosts}) {
+    if (group.ranks <= 1) continue;
+    const collective::Cost cost = network.cost(collective::Op::kAllReduce, 256e6, group);
+    if (std::find(kinds.begin(), kinds.end(), cost.limit) != kinds.end()) return std::string(cost.where);
+  }
+  return otherwise;
 }
 
 struct Change {
@@ -37,32 +44,33 @@ double with_scale(const parallel::Job& job, const Prediction& p, const collectiv
 }
 
 void link_changes(const parallel::Job& job, const Prediction& p, std::vector<Change>& changes) {
-  const std::string where = limiting_link(job, p);
-  const auto named = [&where](const char* fallback) { return where.empty() ? std::string(fallback) : where; };
+  using collective::LimitKind;
+  const auto changed = [&](const char* kind, std::string where, const char* text, const collective::Scale& scale) {
+    changes.push_back({kind, std::move(where), text, with_scale(job, p, scale)});
+  };
   collective::Scale scale;
   scale.nvlink = 2;
-  changes.push_back({"nvlink", named("links between the GPUs of a host"), "GPU links twice as fast", with_scale(job, p, scale)});
+  changed("nvlink", limiting_link(job, p, {LimitKind::kNvLink}, "links between the GPUs of a host"), "GPU links twice as fast", scale);
   scale = {};
   scale.pcie = 2;
-  changes.push_back({"pcie", named("PCIe inside the host"), "PCIe one generation newer", with_scale(job, p, scale)});
+  changed("pcie", limiting_link(job, p, {LimitKind::kPcie, LimitKind::kHostMemory, LimitKind::kSocket}, "PCIe inside the host"),
+          "PCIe one generation newer", scale);
   if (job.gpus > job.cluster.gpus_per_host()) {
+    const std::string way = limiting_link(job, p, {LimitKind::kNic, LimitKind::kMeasured}, "way between hosts");
     scale = {};
     scale.nic = 2;
-    changes.push_back({"nic", named("NICs of a host"), "twice the NIC bandwidth per host", with_scale(job, p, scale)});
-    scale = {};
-    scale.nic = scale.pcie = scale.fabric = 2;
-    changes.push_back({"network", named("way between hosts"), "twice the bandwidth between hosts, PCIe and fabric included",
-                       with_scale(job, p, scale)});
+    changed("nic", way, "twice the NIC bandwidth per host", scale);
+    scale.pcie = scale.fabric = 2;
+    changed("network", way, "twice the bandwidth between hosts, PCIe and fabric included", scale);
     if (job.cluster.fabric.oversubscription > 1) {
       scale = {};
       scale.fabric = job.cluster.fabric.oversubscription;
-      changes.push_back({"fabric", fmt::format("leaf up-links, {:g}:1 oversubscribed", job.cluster.fabric.oversubscription),
-                         "a non-blocking fabric", with_scale(job, p, scale)});
+      changed("fabric", fmt::format("leaf up-links, {:g}:1 oversubscribed", job.cluster.fabric.oversubscription), "a non-blocking fabric", scale);
     }
   }
   scale = {};
   scale.latency = 0.5;
-  changes.push_back({"latency", "start-up of collectives", "half the latency of each collective", with_scale(job, p, scale)});
+  changed("latency", "start-up of collectives", "half the latency of each collective", scale);
 }
 
 void device_changes(const Prediction& p, std::vector<Change>& changes) {
@@ -97,6 +105,8 @@ void find_choke_points(const parallel::Job& job, Prediction& p) {
   p.choke_points.clear();
   for (const Change& change : changes) {
     if (change.step_time_s > 0.998 * p.step_time_s) continue;  // below what anyone could measure
+    const bool named = std::any_of(p.choke_points.begin(), p.choke_points.end(), [&](const ChokePoint& c) { return c.where == change.where; });
+    if (named) continue;  // a lesser change of the same thing
     p.choke_points.push_back({change.kind, change.where, change.text, change.step_time_s});
   }
 }

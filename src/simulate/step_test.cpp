@@ -112,5 +112,23 @@ TEST(Step, LadderFallsFromThePeakToTheUsefulWork) {
   }
 }
 
+TEST(ChokePoint, NamesTheNicThatASlowNetworkHas) {
+  // FSDP over two hosts with one 10 Gb/s port each gathers 16 GB a pass through it: nothing else can matter as much.
+  parallel::Job job;
+  job.model = *model::find_model("llama-3-8b");
+  job.cluster = *wiring::build_cluster("hgx-a100-8", 2);
+  for (auto& group : job.cluster.hosts) wiring::set_nics(group.host, *hardware::find_nic("ethernet-10g"));
+  job.cluster.fabric.transport = topology::Transport::kTcp;
+  job.accelerator = *hardware::find_accelerator("a100-sxm4-80gb");
+  job.gpus = 16;
+  job.sequence = 4096;
+  job.global_batch = 64;
+  auto prediction = Predictor(job).predict(*parallel::parse_strategy("fsdp microbatch=1"));
+  ASSERT_TRUE(prediction);
+  find_choke_points(job, *prediction);
+  ASSERT_FALSE(prediction->choke_points.empty());
+  EXPECT_NE(prediction->choke_points[0].where.find("10 Gb/s NIC"), std::string::npos) << prediction->choke_points[0].where;
+}
+
 }  // namespace
 }  // namespace chokepoint::simulate

@@ -67,6 +67,8 @@ struct Strategy {
 Result<Strategy> parse_strategy(std::string_view text);
 /// The shortest text that parses back to the strategy, for humans and `--strategy`.
 std::string to_text(const Strategy& strategy);
+/// The same for reading, without what goes without saying: "TP 2, PP 4x2, ZeRO-1 x8, batch 2 x16, full recompute".
+std::string title(const Strategy& strategy);
 
 struct Job {
   model::Model model;

@@ -3,6 +3,7 @@
 // The best strategy for a job on its wiring: every legal mix is enumerated or excluded by a bound.
 #include <chokepoint/parallel/job.hpp>
 #include <chokepoint/simulate/predict.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@ namespace chokepoint::plan {
 
 struct Options {
   int top = 10;                  ///< candidates returned
+  bool variants = false;         ///< also those that differ in micro-batch, chunks or recomputation only
   bool recompute_choices = true; ///< let the planner pick recomputation
 };
 
@@ -18,9 +20,17 @@ struct Rejected {
   long count = 0;
 };
 
+/// A familiar kind of strategy ("FSDP", "tensor + pipeline") at its best, and why it lost.
+struct Loser {
+  std::string family;
+  std::optional<parallel::Strategy> strategy;    ///< none when no member fits
+  double step_time_s = 0;
+  std::string reason;                            ///< "10.3 s of recomputation"
+};
+
 struct Plan {
-  std::vector<simulate::Prediction> candidates;  ///< best first; each fits in memory
-  std::vector<std::string> why_not;              ///< one line for a familiar strategy that lost
+  std::vector<simulate::Prediction> candidates;  ///< best first; each fits in memory; the best of each layout
+  std::vector<Loser> why_not;                    ///< smallest loss first, what does not fit last
   std::optional<simulate::Prediction> closest;   ///< when nothing fits: the smallest need
   std::vector<std::string> would_fit;            ///< when nothing fits: what would make it fit
   long enumerated = 0;

@@ -3,11 +3,13 @@
 // Colour and bars for a terminal; plain text elsewhere.
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace chokepoint::report {
 
 struct Style {
-  bool colour = false;  ///< ANSI colours and bars allowed
+  bool colour = false;  ///< ANSI colours
+  bool bars = false;    ///< bars beside figures
   int width = 100;      ///< columns
 
   std::string bold(std::string_view text) const { return wrap("1", text); }
@@ -21,7 +23,7 @@ struct Style {
   std::string wrap(std::string_view code, std::string_view text) const;
 };
 
-/// Style for standard output: colour on a terminal unless NO_COLOR is set, width from the terminal.
+/// Style for standard output: bars on a terminal, colour unless NO_COLOR is set, width from the terminal.
 Style terminal_style();
 /// A bar of `cells` characters of which `fraction` (0..1) is filled, in eighths of a cell.
 std::string bar(double fraction, int cells);
@@ -30,5 +32,7 @@ int display_width(std::string_view text);
 /// Pads with blanks on the right (or left) to `columns` display columns.
 std::string pad_right(std::string_view text, int columns);
 std::string pad_left(std::string_view text, int columns);
+/// Lines of at most `columns` display columns, broken at blanks; a longer word gets a line of its own. At least one line.
+std::vector<std::string> wrapped(std::string_view text, int columns);
 
 }  // namespace chokepoint::report
