@@ -108,13 +108,18 @@ Cost Network::exchange(double bytes, double network_share, const Group& group) c
   return exchange_time(bytes, std::clamp(network_share, 0.0, 1.0), state_->path(group), state_->scale.latency);
 }
 
-Cost Network::send(double bytes, int rank_distance) const {
+Cost Network::send(double bytes, int rank_distance, int ranks) const {
   const int gpus = std::max(1, state_->cluster.gpus_per_host());
   const int distance = std::max(1, rank_distance);
-  // Neighbours `distance` apart leave the host when the distance is not a proper part of it; every GPU sends at once.
-  const bool crosses = distance >= gpus || gpus < 2;
+  // Neighbours `distance` apart leave the host when the distance is not a proper part of it, or at its edge.
+  const bool crosses = distance >= gpus || gpus < 2 || ranks > gpus;
   const Group pair = crosses ? Group{.ranks = 2, .ranks_per_host = 1, .local_stride = 1, .host_stride = std::max(1, distance / gpus)}
                              : Group{.ranks = 2, .ranks_per_host = 2, .local_stride = distance};
+  if (crosses && distance < gpus) {
+    // The path is that of all GPUs of a host sending at once; here one stage does, over the NICs they share.
+    const int nics = std::max(1, static_cast<int>(topology::compute_nics(state_->cluster.hosts.front().host).size()));
+    bytes *= std::max(1.0, static_cast<double>(distance) / nics) / std::max(1.0, static_cast<double>(gpus) / nics);
+  }
   return time_of(Op::kSendRecv, bytes, state_->path(pair), state_->scale.latency);
 }
 

@@ -322,5 +322,15 @@ TEST(Collective, SendAcrossHostsSharesTheNicsOfAllRanks) {
   EXPECT_NEAR(across.peak_bus_bytes_per_s, 12.5e9 * kConstants.infiniband, 1e6);
 }
 
+TEST(Collective, StagesWithinAHostMeetItsEdgeWhenThePipelineFillsMore) {
+  // Stages of four ranks, eight GPUs a host: of two boundaries one lies between hosts. Its four senders share one NIC,
+  // half as many as the eight of a stage that fills the host.
+  topology::Host host = switched_host(8, 300);
+  add_nics(host, 1, 100);
+  const Network network(cluster_of(host, 2), ampere());
+  EXPECT_LT(network.send(1e9, 4, 8).time_s, network.send(1e9, 4, 16).time_s);
+  EXPECT_NEAR(network.send(1e9, 4, 16).time_s, network.send(1e9, 8, 16).time_s / 2, 1e-3 * network.send(1e9, 8, 16).time_s);
+}
+
 }  // namespace
 }  // namespace chokepoint::collective

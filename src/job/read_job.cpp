@@ -231,14 +231,21 @@ Result<JobFile> read_job(std::string_view text, const std::string& file, const O
   TRY_INTO(const auto gpus, fields.integer("gpus", options.gpus, 1, kMostGpus));
   job.gpus = gpus.value_or(job.cluster.gpu_count());
   if (job.gpus > job.cluster.gpu_count()) {
-    return fail(fmt::format("the job wants {} GPUs, the cluster has {}", job.gpus, job.cluster.gpu_count()), fields.pos("gpus"));
+    return fail(fmt::format("the job wants {} GPUs, the cluster has {}", job.gpus, job.cluster.gpu_count()), fields.pos("gpus"),
+                {"leave 'gpus' out to use all of them, or give the cluster more hosts"});
   }
   TRY_INTO(const auto sequence, fields.integer("sequence", options.sequence, 1, 1 << 26));
   if (!sequence) return fail("the job gives no sequence length", {file, 0, 0}, {"give --seq 4096 or 'sequence: 4096'"});
   job.sequence = *sequence;
   std::optional<int> batch;
   if (fields.map) { TRY_INTO(batch, fields.map->integer("batch", 1, 1 << 30)); }
-  if (options.batch) batch = static_cast<int>(std::lround(*options.batch));
+  if (options.batch) {
+    if (!(*options.batch >= 1 && *options.batch <= 1 << 30) || *options.batch != std::floor(*options.batch)) {
+      return fail(fmt::format("--batch is {}, expected a whole number of sequences from 1", *options.batch), {},
+                  {"a batch counts sequences per optimizer step, all ranks together"});
+    }
+    batch = static_cast<int>(*options.batch);
+  }
   if (!batch || *batch < 1) {
     return fail("the job gives no batch", {file, 0, 0}, {"give --batch 256 or 'batch: 256': sequences per optimizer step, all ranks together"});
   }

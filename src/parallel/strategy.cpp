@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <fmt/format.h>
 #include <numeric>
 #include <utility>
@@ -307,6 +308,15 @@ std::string title(const Strategy& s) {
 
 namespace {
 
+/// "tensor=N with N of 1, 2, 4, 8 would": the degrees up to the GPUs that divide all of `wholes`.
+std::string dividing(std::string_view key, int gpus, std::initializer_list<int> wholes) {
+  std::vector<int> legal;
+  for (int n = 1; n <= gpus && legal.size() < 12; ++n) {
+    if (std::all_of(wholes.begin(), wholes.end(), [n](int whole) { return whole % n == 0; })) legal.push_back(n);
+  }
+  return fmt::format("{} of {} would", key, fmt::join(legal, ", "));
+}
+
 Result<bool> check_degrees(const Job& job, const Strategy& s) {
   const model::Model& m = job.model;
   const long ranks = static_cast<long>(s.tensor) * s.pipeline * s.context * std::max(1, s.data);
@@ -317,13 +327,15 @@ Result<bool> check_degrees(const Job& job, const Strategy& s) {
   const long product = static_cast<long>(s.tensor) * s.pipeline * s.context;
   if (product > job.gpus || job.gpus % product != 0) {
     return fail(fmt::format("tensor {} x pipeline {} x context {} = {} does not divide {} GPUs", s.tensor, s.pipeline,
-                            s.context, product, job.gpus));
+                            s.context, product, job.gpus), {}, {dividing("a product", job.gpus, {job.gpus})});
   }
   if (m.heads % s.tensor != 0) {
-    return fail(fmt::format("tensor={} does not divide the {} attention heads of {}", s.tensor, m.heads, m.name));
+    return fail(fmt::format("tensor={} does not divide the {} attention heads of {}", s.tensor, m.heads, m.name), {},
+                {dividing("tensor", job.gpus, {m.heads, m.ffn_hidden, job.gpus})});
   }
   if (m.ffn_hidden % s.tensor != 0) {
-    return fail(fmt::format("tensor={} does not divide the MLP width {} of {}", s.tensor, m.ffn_hidden, m.name));
+    return fail(fmt::format("tensor={} does not divide the MLP width {} of {}", s.tensor, m.ffn_hidden, m.name), {},
+                {dividing("tensor", job.gpus, {m.heads, m.ffn_hidden, job.gpus})});
   }
   if (s.pipeline * s.virtual_stages > m.layers + 2) {
     return fail(fmt::format("pipeline {} x virtual {} needs at least as many layers; {} has {}", s.pipeline,

@@ -16,7 +16,7 @@ using simulate::Prediction;
 namespace {
 
 /// Below this width the table leaves out MFU and the bar.
-constexpr int kNarrow = 100;
+constexpr int kNarrow = 110;
 
 /// Two candidates whose difference is smaller than what the model can tell apart. Both run on the same machine, so only
 /// the classes in which they differ carry error: 15 % of the difference of each class, compute's 4 %.
@@ -42,8 +42,8 @@ std::string candidate_line(const Prediction& p, int columns, const Style& style)
   const double used = p.memory.reserved_bytes;
   const double capacity = p.memory.capacity_bytes;
   std::string line = fmt::format("{} {} {}", pad_right(parallel::title(p.strategy), columns),
-                                 pad_left(fmt::format("{} \u00b1{:>2} %", format_duration(p.step_time_s), band_percent(p)), 14),
-                                 pad_left(format_count(p.tokens_per_s_per_gpu), 10));
+                                 pad_left(fmt::format("{} \u00b1{:>2} %", format_duration(p.step_time_s), band_percent(p)), 13),
+                                 pad_left(format_count(p.tokens_per_s_per_gpu), 9));
   if (style.width < kNarrow) return line + fmt::format("  {:.0f}/{:.0f} GiB", used / kGiB, capacity / kGiB);
   line += fmt::format("  {:.3f}  {:>5.1f}/{:.1f} GiB", p.mfu, used / kGiB, capacity / kGiB);
   return style.bars ? line + " " + bar(capacity > 0 ? used / capacity : 0, 6) : line;
@@ -51,7 +51,7 @@ std::string candidate_line(const Prediction& p, int columns, const Style& style)
 
 std::string candidate_table(const plan::Plan& plan, const Style& style) {
   const int columns = title_columns(plan);
-  std::string out = fmt::format(" #  {} {} {}", pad_right("strategy", columns), pad_left("step", 14), pad_left("tok/s/GPU", 10));
+  std::string out = fmt::format(" #  {} {} {}", pad_right("strategy", columns), pad_left("step", 13), pad_left("tok/s/GPU", 9));
   out += style.width < kNarrow ? "  memory\n" : "  MFU    memory\n";
   bool ties = false;
   for (std::size_t i = 0; i < plan.candidates.size(); ++i) {

@@ -22,10 +22,17 @@ double steady_period(const std::vector<StageTimes>& stages, int micro_batches, d
   return period;
 }
 
+/// Transfers that leave one stage for each micro-batch: an activation forwards and a gradient backwards, once for each
+/// chunk; the first and the last stage of a pipeline that does not wrap send one of the two, so with two stages each does.
+double sends_of_busiest_stage(std::size_t stages, int chunks) {
+  if (stages == 2) return chunks == 1 ? 1 : 2.0 * chunks - 1;
+  return 2.0 * chunks;
+}
+
 }  // namespace
 
 PipelineTime pipeline_time(const std::vector<StageTimes>& stages, int micro_batches, int virtual_stages,
-                           parallel::Schedule schedule, double send_s, bool blocking) {
+                           parallel::Schedule schedule, double send_s, bool blocking, double wire_s) {
   PipelineTime result;
   const double p = static_cast<double>(stages.size());
   const double m = micro_batches;
@@ -67,6 +74,7 @@ PipelineTime pipeline_time(const std::vector<StageTimes>& stages, int micro_batc
       break;
     }
   }
+  result.total = std::max(result.total, mean + m * sends_of_busiest_stage(stages.size(), virtual_stages) * wire_s);
   // Charged by what the same schedule would take with free transfers.
   if (send_s > 0) {
     result.transfer = result.total - pipeline_time(stages, micro_batches, virtual_stages, schedule, 0, blocking).total;

@@ -21,7 +21,9 @@ struct PipelineTime {
 };
 
 /// `send_s`: one activation transfer. `blocking`: the schedule waits for each transfer (Megatron before asynchronous p2p).
+/// `wire_s`: how long one transfer keeps the busiest link busy; however well the schedule hides transfers, the link
+/// carries all of them, one after the other.
 PipelineTime pipeline_time(const std::vector<StageTimes>& stages, int micro_batches, int virtual_stages,
-                           parallel::Schedule schedule, double send_s, bool blocking);
+                           parallel::Schedule schedule, double send_s, bool blocking, double wire_s = 0);
 
 }  // namespace chokepoint::simulate

@@ -105,5 +105,16 @@ TEST(Pipeline, BillOfAStageSumsToTheTotal) {
   }
 }
 
+TEST(Pipeline, BusyLinkSetsThePaceWhenTransfersAreLongerThanStages) {
+  // Two stages of 3 s, 10 micro-batches, a transfer that holds the link for 5 s: 3 + 10 x 5 s; with two chunks a stage
+  // sends two activations and one gradient for each micro-batch: 3 + 10 x 3 x 5 s.
+  EXPECT_DOUBLE_EQ(pipeline_time(even(2, 1, 2), 10, 1, Schedule::kOneForwardOneBackward, 5, false, 5).total,
+                   std::max(53.0, pipeline_time(even(2, 1, 2), 10, 1, Schedule::kOneForwardOneBackward, 5, false).total));
+  EXPECT_DOUBLE_EQ(pipeline_time(even(2, 1, 2), 10, 2, Schedule::kInterleaved, 5, false, 5).total, 153);
+  // A link that keeps up changes nothing.
+  EXPECT_DOUBLE_EQ(pipeline_time(even(4, 1, 2), 10, 1, Schedule::kOneForwardOneBackward, 0.1, false, 0.1).total,
+                   pipeline_time(even(4, 1, 2), 10, 1, Schedule::kOneForwardOneBackward, 0.1, false).total);
+}
+
 }  // namespace
 }  // namespace chokepoint::simulate

@@ -199,12 +199,14 @@ Prediction Predictor::Impl::evaluate(const Strategy& s) const {
   }
   // Tensor ranks send a slice each and gather on the other side (arXiv 2104.04473 section 4.1; DeepSpeed partitions too).
   const double activation = tokens * job.model.hidden * 2 / s.tensor;
-  double send = s.pipeline > 1 ? network.send(activation, groups.stage_distance).time_s : 0;
+  const collective::Cost hop = s.pipeline > 1 ? network.send(activation, groups.stage_distance, job.gpus) : collective::Cost{};
+  const double wire = hop.time_s - hop.latency_s;
+  double send = hop.time_s;
   if (s.pipeline > 1 && s.tensor > 1 && !s.sequence_parallel) {
     send += network.cost(Op::kAllGather, activation * s.tensor, groups.tensor).time_s;
   }
   const bool blocking = job.year <= 2022 && s.schedule == parallel::Schedule::kInterleaved;
-  const PipelineTime pipe = pipeline_time(times, s.accumulate, s.virtual_stages, s.schedule, send, blocking);
+  const PipelineTime pipe = pipeline_time(times, s.accumulate, s.virtual_stages, s.schedule, send, blocking, wire);
   const Stage& slow = stages[static_cast<std::size_t>(pipe.slowest)];
   const double m = s.accumulate;
   const auto bill = [&p](Bill item) -> double& { return p.bill[static_cast<std::size_t>(item)]; };

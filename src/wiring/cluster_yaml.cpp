@@ -138,9 +138,6 @@ Result<Host> read_host_source(const YamlMap& map, const std::string& cluster_fil
     if (!settled) return tl::make_unexpected(located(std::move(settled).error(), map.position("accelerator")));
     return settled;
   }
-  if (host.accelerator.empty()) {
-    return fail(fmt::format("{} does not say which accelerator it is", files.front()), map.position("file"), {"add e.g. 'accelerator: a100-pcie-80gb'"});
-  }
   return host;
 }
 
@@ -154,7 +151,11 @@ Result<HostGroup> read_group(const YamlMap& map, const std::string& cluster_file
   TRY_INTO(const std::optional<bool> gpudirect, map.boolean("gpudirect_rdma"));
   if (peer_to_peer) group.host.peer_to_peer = *peer_to_peer;
   if (gpudirect) group.host.gpudirect_rdma = *gpudirect;
+  // First the keys: a misspelt 'accelerator' is the better message than a missing one.
   TRY_INTO([[maybe_unused]] const bool done, map.finish());
+  if (group.host.accelerator.empty()) {
+    return fail(fmt::format("{} does not say which accelerator it is", group.host.name), map.position("file"), {"add e.g. 'accelerator: a100-pcie-80gb'"});
+  }
   return group;
 }
 
@@ -210,6 +211,22 @@ Result<Prices> read_prices(const YamlMap& map) {
   prices.date = date.value_or("");
   TRY_INTO([[maybe_unused]] const bool done, map.finish());
   return prices;
+}
+
+/// A measured rate above what the NICs carry is a slip of units: eight times as much is bits taken for bytes.
+Result<bool> check_measured_rate(const Cluster& cluster, const SourcePos& pos) {
+  if (!cluster.fabric.node_measured_bytes_per_s) return true;
+  const double measured = *cluster.fabric.node_measured_bytes_per_s;
+  for (const HostGroup& group : cluster.hosts) {
+    double line_rate = 0;
+    for (const int nic : compute_nics(group.host)) line_rate += group.host.devices[static_cast<std::size_t>(nic)].line_bytes_per_s;
+    constexpr double kRounding = 1.05;
+    if (line_rate <= 0 || measured <= kRounding * line_rate) continue;
+    return fail(fmt::format("'measured' is {}, {:.1f} times the line rate of the NICs of {}, {} one direction", format_rate(measured),
+                            measured / line_rate, group.host.name, format_rate(line_rate)), pos,
+                {"b is bits and B bytes: \"400 Gb/s\" is \"50 GB/s\"", "give the rate of one host over all its NICs, one direction"});
+  }
+  return true;
 }
 
 /// What the parts of a cluster must have in common.
@@ -275,6 +292,7 @@ Result<Cluster> read_cluster_yaml(std::string_view text, const std::string& file
   }
   TRY_INTO([[maybe_unused]] const bool done, map.finish());
   TRY_INTO([[maybe_unused]] const bool sound, check_cluster(cluster, fabric.has_value(), map));
+  if (fabric) { TRY_INTO([[maybe_unused]] const bool possible, check_measured_rate(cluster, fabric->position("measured"))); }
   return cluster;
 }
 

@@ -78,8 +78,9 @@ class Network {
   /// (DeepEP, HybridEP) passes only `network_share` of the copies for other hosts through the NICs; 1: a plain all_to_all.
   Cost exchange(double bytes, double network_share, const Group& group) const;
   /// Point-to-point between neighbouring pipeline stages `rank_distance` ranks apart (in GPU numbering), every rank of
-  /// the host sending at once.
-  Cost send(double bytes, int rank_distance) const;
+  /// the stage sending at once. `ranks` of the whole pipeline: where they fill more than a host, the slowest boundary is
+  /// the one between hosts. 0: only the distance decides.
+  Cost send(double bytes, int rank_distance, int ranks = 0) const;
   /// Bandwidth of one host into the fabric, all NICs together, as NCCL reaches it. 0 with a single host.
   double host_egress_bytes_per_s() const;
 

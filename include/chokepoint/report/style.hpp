@@ -9,8 +9,8 @@ namespace chokepoint::report {
 
 struct Style {
   bool colour = false;  ///< ANSI colours
-  bool bars = false;    ///< bars beside figures
   int width = 100;      ///< columns
+  bool bars = false;    ///< bars beside figures
 
   std::string bold(std::string_view text) const { return wrap("1", text); }
   std::string dim(std::string_view text) const { return wrap("2", text); }
