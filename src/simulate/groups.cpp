@@ -17,6 +17,7 @@ collective::Group regular(int ranks, int stride, int host) {
   group.ranks_per_host = inside;
   group.local_stride = std::min(stride, std::max(1, host));
   if (inside == 1) group.local_stride = 1;
+  group.host_stride = std::max(1, stride * inside / std::max(1, host));
   return group;
 }
 
