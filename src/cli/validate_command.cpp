@@ -4,6 +4,7 @@
 #include <chokepoint/base/files.hpp>
 #include <chokepoint/collective/collective.hpp>
 #include <chokepoint/compute/kernels.hpp>
+#include <chokepoint/parallel/memory.hpp>
 #include <chokepoint/report/validate_view.hpp>
 #include <chokepoint/simulate/predict.hpp>
 #include <chokepoint/validate/validate.hpp>
@@ -26,7 +27,7 @@ constexpr int kPartial = 4;
 
 std::vector<Parameter> all_parameters() {
   std::vector<Parameter> all;
-  for (const auto& part : {compute::parameters(), collective::parameters(), simulate::parameters()}) {
+  for (const auto& part : {compute::parameters(), collective::parameters(), parallel::parameters(), simulate::parameters()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -1,193 +1,315 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problem: peak memory of the fullest rank. Idea: states are exact counts over the ranks that share them; activations
-// are the tensors each operator saves for its backward (arXiv 2205.05198, section 4, extended to gated MLPs, grouped
-// queries and flash attention), times the micro-batches in flight; transients are gathered units, the logits and one
-// layer's working set. Reserved memory adds what the caching allocator cannot reuse, the CUDA context and NCCL buffers.
+// Problem: peak memory of the fullest rank. Idea: what is resident all step long (exact counts over the ranks that share
+// it) plus the larger of three moments: the loss (all activations and the logits), the backward of a layer (all
+// activations and its working set) and the optimizer step (temporaries, no activations). Reserved memory adds what the
+// caching allocator cannot reuse. The device's capacity is less by the context and the communicators.
 #include <chokepoint/parallel/memory.hpp>
 #include <chokepoint/parallel/software.hpp>
 
+#include "activations.hpp"
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace chokepoint::parallel {
 
 namespace {
 
-/// CUDA context, cuBLAS workspaces and NCCL channels of one process: 0.6-1.5 GiB on V100..H100 (nvidia-smi beside
-/// torch.cuda.memory_reserved in published reports).
-constexpr double kContextBytes = 0.9 * 1073741824.0;
-/// Share of activations and transients that fragmentation of the caching allocator adds.
-constexpr double kFragmentation = 0.06;
+constexpr double kGiB = 1073741824.0;
+/// CUDA context with the kernels PyTorch loads: nvidia-smi of an idle process, less what the allocator reserved.
+constexpr double kContextBytes = 0.6 * kGiB;
+/// NCCL buffers of one communicator: 16 channels x (4 MiB Simple + 4.7 MiB LL128 + 0.5 MiB LL) in both directions,
+/// src/include/comm.h and src/init.cc of NCCL 2.x.
+constexpr double kCommunicatorBytes = 0.25 * kGiB;
+/// Driver and ECC tables: an "80 GB" part offers 79.1-79.3 GiB to the allocator.
+constexpr double kUsableShare = 0.989;
+/// cuBLAS workspaces, rotary tables, input tokens, loss scalars: live tensors that do not grow with the model.
+constexpr double kSmallTensorsBytes = 0.1e9;
+/// Share of activations and transients that the caching allocator holds but cannot use (blocks of other sizes).
+constexpr double kFragmentation = 0.03;
+/// ZeRO's flat gradients pass through two buffers of the configured size (overlap_comm).
+constexpr double kReduceBuffers = 2;
 
 struct StageShape {
+  int index = 0;
   int layers = 0;
+  int moe_layers = 0;
   bool first = false;
   bool last = false;
   double in_flight = 1;  ///< micro-batches (of all the stage's layers) held at once
 };
 
-std::vector<StageShape> stages_of(const Job& job, const Strategy& s) {
-  std::vector<StageShape> stages(static_cast<std::size_t>(s.pipeline));
-  const std::vector<int> layers = layers_per_stage(job, s);
-  for (int i = 0; i < s.pipeline; ++i) {
-    StageShape& stage = stages[static_cast<std::size_t>(i)];
-    stage.layers = layers[static_cast<std::size_t>(i)];
-    stage.first = i == 0;
-    stage.last = i == s.pipeline - 1;
-    const double p = s.pipeline;
-    const double m = s.accumulate;
-    switch (s.schedule) {
-      case Schedule::kGpipe: stage.in_flight = m; break;
-      case Schedule::kInterleaved: {
-        const double v = s.virtual_stages;
-        stage.in_flight = std::min(m, ((v - 1) * p + 2 * (p - i) - 1) / v);
-        break;
-      }
-      case Schedule::kZeroBubble2: stage.in_flight = std::min(m, 2 * p - 1 - i); break;
-      case Schedule::kZeroBubble1:
-      case Schedule::kOneForwardOneBackward: stage.in_flight = std::min(m, p - i); break;
+double in_flight(const Strategy& s, int stage) {
+  const double p = s.pipeline;
+  const double m = s.accumulate;
+  const double i = stage;
+  switch (s.schedule) {
+    case Schedule::kGpipe: return m;
+    case Schedule::kInterleaved: {
+      const double v = s.virtual_stages;
+      return std::min(m, ((v - 1) * p + 2 * (p - i) - 1) / v);
     }
-    stage.in_flight = std::max(1.0, stage.in_flight);
+    // The bound of the schedule's authors: twice 1F1B's first stage, on every stage (arXiv 2401.10241, table 5).
+    case Schedule::kZeroBubble2: return std::min(m, 2 * p - 1);
+    // A weight gradient that waits keeps its input, so every stage holds what the first one does.
+    case Schedule::kZeroBubble1: return std::min(m, p);
+    case Schedule::kOneForwardOneBackward: break;
   }
-  return stages;
+  return std::min(m, p - i);
 }
 
-/// Bytes one layer saves for backward, per token of the micro-batch on this rank.
-struct LayerActivations {
-  double saved = 0;       ///< without recomputation
-  double checkpoint = 0;  ///< layer input only
-  double working = 0;     ///< live while one layer is recomputed or run
+StageShape shape_of(const Job& job, const Strategy& s, const std::vector<int>& layers, int index) {
+  StageShape stage;
+  stage.index = index;
+  stage.layers = layers[static_cast<std::size_t>(index)];
+  stage.first = index == 0;
+  stage.last = index + 1 == static_cast<int>(layers.size());
+  stage.in_flight = std::max(1.0, in_flight(s, index));
+  if (!job.model.moe) return stage;
+  int begin = 0;
+  for (int i = 0; i < index; ++i) begin += layers[static_cast<std::size_t>(i)];
+  for (int layer = begin; layer < begin + stage.layers; ++layer) stage.moe_layers += job.model.is_moe_layer(layer);
+  return stage;
+}
+
+/// Parameters of a rank before data-parallel sharding.
+struct StageParameters {
+  double dense = 0;    ///< replicated over the data-parallel ranks unless sharded
+  double experts = 0;  ///< already divided over the expert-parallel ranks
+  double ends = 0;     ///< of `dense`: input table and head, one gathered unit each
+  double total() const { return dense + experts; }
 };
 
-LayerActivations layer_activations(const Job& job, const Strategy& s, const Software& software) {
+StageParameters parameters_of(const Job& job, const Strategy& s, const StageShape& stage) {
   const model::Model& m = job.model;
-  const double t = s.tensor;
-  const double outside = s.sequence_parallel ? t : 1.0;  // norms, residuals and dropout outside the split
-  const double h = m.hidden;
-  const double q = static_cast<double>(m.heads) * m.head_dim;
-  const double kv = static_cast<double>(m.kv_heads) * m.head_dim;
-  const double norms = m.parallel_block ? 1 : 2;
-  double outer = norms * 2 * h                              // norm inputs
-                 + (software.dropout ? 2 * h : 0);          // two dropout masks, one byte
-  if (software.elementwise == Elementwise::kPrimitive && m.rms_norm) outer += norms * 4 * h;  // the fp32 copy
-  double inner = norms * 2 * h;                             // norm outputs = GEMM inputs (gathered under SP)
-  if (s.sequence_parallel) inner *= 1.0 / t;                // kept sharded, gathered again in backward
-  double split = 2 * (q + 2 * kv) + 2 * q;                  // q, k, v and attention output
-  const bool unfused = job.attention == compute::AttentionKernel::kUnfused;
-  const double scores = static_cast<double>(m.heads) * job.sequence * (software.dropout ? 5 : 4);
-  if (unfused && s.recompute != Recompute::kSelective) split += scores;
-  double width = m.ffn_hidden;
-  if (m.moe) width = static_cast<double>(m.moe->expert_ffn_hidden) * m.moe->top_k + m.moe->shared_ffn_hidden;
-  const bool keeps_product = !software.compiled;
-  const double mlp = m.gated_mlp ? 2 * width * (keeps_product ? 4 : 3) : 4 * width;
-  LayerActivations a;
-  a.saved = outer / outside + inner + (split + mlp) / t;
-  if (m.moe) a.saved += 2 * h * m.moe->top_k * 2;  // dispatched inputs and outputs
-  a.checkpoint = 2 * h / outside;
-  a.working = a.saved + (unfused && s.recompute == Recompute::kSelective ? scores / t : 0) + 4 * h;
-  return a;
+  const model::ParameterCount count = model::count_parameters(m);
+  StageParameters out;
+  const double attention = count.attention_per_layer + count.norms_per_layer;
+  out.dense = attention * stage.layers + count.mlp_per_layer * (stage.layers - stage.moe_layers);
+  if (m.moe && stage.moe_layers > 0) {
+    const double matrices = m.gated_mlp ? 3 : 2;
+    const double experts = matrices * m.hidden * m.moe->expert_ffn_hidden * static_cast<double>(m.moe->experts);
+    out.experts = stage.moe_layers * experts / std::max(1, s.expert);
+    out.dense += stage.moe_layers * std::max(0.0, count.moe_per_layer - experts);
+  }
+  if (stage.first) out.ends += count.embedding;
+  if (stage.last) out.ends += count.head > 0 ? count.head : s.pipeline > 1 ? count.embedding : 0;
+  out.dense += out.ends;
+  if (stage.last) out.dense += count.final;
+  out.dense /= s.tensor;
+  out.experts /= s.tensor;
+  out.ends /= s.tensor;
+  return out;
 }
 
-struct Parts {
-  std::vector<MemoryPart> list;
-  double sum = 0;
+/// Parts that are live at once; a fixed array, for a plan asks for thousands.
+class Moment {
+ public:
   void add(const char* name, double bytes) {
     if (bytes <= 0) return;
-    list.push_back({name, bytes});
-    sum += bytes;
+    parts_[count_++] = {name, bytes};
+    sum_ += bytes;
   }
+  double sum() const { return sum_; }
+  void append_to(std::vector<MemoryPart>& out) const { out.insert(out.end(), parts_.begin(), parts_.begin() + static_cast<std::ptrdiff_t>(count_)); }
+
+ private:
+  std::array<MemoryPart, 8> parts_{};
+  std::size_t count_ = 0;
+  double sum_ = 0;
 };
 
-double stage_parameters(const Job& job, const Strategy& s, const StageShape& stage) {
-  const model::ParameterCount count = model::count_parameters(job.model);
-  const double per_layer = job.model.layers > 0
-                               ? (count.total - count.embedding - count.head - count.final) / job.model.layers
-                               : 0;
-  double expert_share = 1;
-  if (job.model.moe && s.expert > 1) {
-    const double experts = count.moe_per_layer;
-    expert_share = per_layer > 0 ? (per_layer - experts * (1.0 - 1.0 / s.expert)) / per_layer : 1;
+struct StageModel {
+  const Job& job;
+  const Strategy& s;
+  const Software& software;
+  const StageShape& stage;
+  StageParameters parameters;
+  double shard = 1;         ///< ranks that share one copy
+  double expert_shard = 1;  ///< ranks that share one copy of an expert
+  double tokens = 0;        ///< of a micro-batch on this rank
+  LayerActivations layer;
+
+  StageModel(const Job& j, const Strategy& st, const Software& so, const StageShape& sh)
+      : job(j), s(st), software(so), stage(sh), parameters(parameters_of(j, st, sh)) {
+    shard = s.shard_ranks > 0 ? s.shard_ranks : static_cast<double>(s.data) * s.context;
+    expert_shard = std::max(1.0, shard / std::max(1, s.expert));
+    tokens = static_cast<double>(s.micro_batch) * job.sequence / s.context;
+    layer = layer_activations(job, s, software);
   }
-  double parameters = per_layer * stage.layers * expert_share;
-  if (stage.first) parameters += count.embedding;
-  if (stage.last) parameters += (count.head > 0 ? count.head : s.pipeline > 1 ? count.embedding : 0) + count.final;
-  return parameters / s.tensor;
+
+  double held(bool sharded) const {
+    return sharded ? parameters.dense / shard + parameters.experts / expert_shard : parameters.total();
+  }
+  double ranks_reducing() const { return static_cast<double>(s.data) * s.context; }
+};
+
+bool offloads_optimizer(const Strategy& s) { return s.offload == Offload::kOptimizer || s.offload == Offload::kAll; }
+
+Moment resident(const StageModel& m) {
+  const Strategy& s = m.s;
+  const Software& w = m.software;
+  const bool offload_parameters = s.offload == Offload::kParameters || s.offload == Offload::kAll;
+  Moment states;
+  if (!offload_parameters) states.add("parameters", w.resident_parameter_bytes * m.held(s.zero == 3));
+  // Parameters that stay gathered between forward and backward count as resident: they are whole at the loss.
+  if (s.zero == 3 && !s.reshard_after_forward) states.add("gathered parameters", w.gather_bytes * m.parameters.total());
+  if (!offloads_optimizer(s)) {
+    // DeepSpeed's own estimate for stage 2 keeps working gradients whole: 4 bytes per parameter replicated, 16 shared
+    // (runtime/zero/stage_1_and_2.py, estimate_zero2_model_states_mem_needs).
+    const bool whole = s.zero == 2 && s.sharder == Sharder::kDeepspeed;
+    states.add("gradients", w.gradient_bytes * m.held(s.zero >= 2 && !whole));
+    states.add("optimizer states", w.master_bytes * m.held(s.zero >= 1));
+  }
+  states.add("gradient accumulation", w.accumulation_bytes * m.held(s.zero >= 2));
+  // DDP without peers has no buckets; ZeRO copies in any case.
+  if (m.ranks_reducing() > 1 || s.zero > 0) states.add("gradient buckets", w.bucket_bytes * m.held(s.zero >= 2));
+  states.add("workspaces", kSmallTensorsBytes);
+  return states;
 }
 
-Memory stage_memory(const Job& job, const Strategy& s, const Software& software, const StageShape& stage, int index) {
-  const double parameters = stage_parameters(job, s, stage);
-  const double shard = s.shard_ranks > 0 ? s.shard_ranks : static_cast<double>(s.data) * s.context;
-  const bool offload_optimizer = s.offload == Offload::kOptimizer || s.offload == Offload::kAll;
-  const bool offload_parameters = s.offload == Offload::kParameters || s.offload == Offload::kAll;
-  Parts parts;
-  const double resident = software.resident_parameter_bytes * parameters / (s.zero == 3 ? shard : 1);
-  parts.add("parameters", offload_parameters ? 0 : resident);
-  // DeepSpeed's own estimate for stage 2 keeps working gradients whole: 4 bytes per parameter replicated, 16 shared
-  // (deepspeed/runtime/zero/stage_1_and_2.py, estimate_zero2_model_states_mem_needs); 13B needs eight 80 GB ranks with it.
-  const bool whole_gradients = s.zero == 2 && s.sharder == Sharder::kDeepspeed;
-  const double gradient_share = s.zero >= 2 && !whole_gradients ? shard : 1;
-  parts.add("gradients", offload_optimizer ? 0 : software.gradient_bytes * parameters / gradient_share);
-  const double optimizer_share = s.zero >= 1 ? shard : 1;
-  parts.add("gradient accumulation", software.accumulation_bytes * parameters / (s.zero >= 1 ? optimizer_share : 1));
-  parts.add("optimizer states", offload_optimizer ? 0 : software.master_bytes * parameters / optimizer_share);
-
-  const double tokens = static_cast<double>(s.micro_batch) * job.sequence / s.context;
-  const LayerActivations a = layer_activations(job, s, software);
-  const double layers = stage.layers;
-  double live = 0;
-  double saved = stage.in_flight * layers * a.saved * tokens;
-  if (s.recompute == Recompute::kFull) {
-    saved = stage.in_flight * layers * a.checkpoint * tokens;
-    live = a.working * tokens;
-  } else {
-    live = 0.5 * a.working * tokens;
-  }
+Moment activations(const StageModel& m) {
+  const Strategy& s = m.s;
+  const double each = s.recompute == Recompute::kFull ? m.layer.checkpoint : m.layer.saved;
+  double saved = m.stage.in_flight * m.stage.layers * each * m.tokens;
   if (s.offload == Offload::kActivations) saved *= 0.1;
-  parts.add("activations", saved);
-  parts.add("working set", live);
-  double transient = 0;
-  if (s.zero == 3 && layers > 0) {
-    const double unit = parameters / layers;
-    transient = unit * (2 * software.gather_bytes + software.reduce_bytes);
-    parts.add("gathered units", transient);
-  } else if (s.zero == 2) {
-    transient = std::min(parameters, 5e8) * software.reduce_bytes;
-    parts.add("reduction buckets", transient);
+  Moment out;
+  out.add("activations", saved);
+  out.add("autocast copies", m.software.cast_bytes * m.held(s.zero == 3));
+  if (m.software.boundary_copies && s.pipeline > 1) {
+    out.add("stage inputs and outputs", m.stage.in_flight * 2 * 2 * m.job.model.hidden * m.tokens);
   }
-  double logits = 0;
-  if (stage.last) {
-    const double vocab = job.padded_vocab > 0 ? job.padded_vocab : job.model.vocab;
-    logits = tokens * vocab / s.tensor * software.logits_peak_bytes;
-    parts.add("logits and loss", logits);
+  return out;
+}
+
+/// Whole copies of sharded units around a layer; `ends` adds the head.
+double gathered_units(const StageModel& m, bool with_gradients) {
+  const Software& w = m.software;
+  const bool bucketed = m.s.zero == 1 && w.reduce_bucket_parameters > 0;
+  if ((m.s.zero < 2 && !bucketed) || m.stage.layers == 0) return 0;
+  const double unit = (m.parameters.total() - m.parameters.ends) / m.stage.layers;
+  const double bucket = w.reduce_bucket_parameters > 0 ? std::min(m.parameters.total(), w.reduce_bucket_parameters) * kReduceBuffers : unit;
+  const double reduced = with_gradients ? bucket * w.reduce_bytes + (w.reduce_bucket_parameters > 0 ? 0 : unit * 2) : 0;
+  if (m.s.zero <= 2) return reduced;
+  if (!m.s.reshard_after_forward) return reduced;
+  const double live = std::max(w.gathers_in_flight * unit, std::min(w.live_unit_parameters, m.parameters.total()));
+  return live * w.gather_bytes + reduced;
+}
+
+Moment at_loss(const StageModel& m) {
+  Moment out;
+  if (!m.stage.last) return out;
+  const double vocab = m.job.padded_vocab > 0 ? m.job.padded_vocab : m.job.model.vocab;
+  if (!m.job.chunked_loss) out.add("logits and loss", m.tokens * vocab / m.s.tensor * m.software.logits_peak_bytes);
+  if (m.s.sequence_parallel) out.add("gathered input of the head", 2 * m.tokens * m.job.model.hidden);
+  if (m.s.zero == 3 && m.s.reshard_after_forward) {
+    out.add("gathered head", vocab * m.job.model.hidden / m.s.tensor * m.software.gather_bytes);
   }
-  // The logits live when no layer is being recomputed, and optimizer temporaries when no activation is.
-  const double overlap = std::min(live, logits);
+  out.add("gathered units", 0.5 * gathered_units(m, false));
+  return out;
+}
+
+Moment in_backward(const StageModel& m) {
+  Moment out;
+  double working = m.layer.gradients * m.tokens;
+  if (m.s.recompute == Recompute::kFull) working += m.layer.recomputed * m.tokens;
+  if (m.s.recompute == Recompute::kSelective) working += std::max(0.0, m.layer.recomputed - m.layer.saved) * m.tokens;
+  out.add("working set", working);
+  out.add("gathered units", gathered_units(m, true));
+  return out;
+}
+
+Moment in_optimizer(const StageModel& m) {
+  Moment out;
+  if (!offloads_optimizer(m.s)) out.add("optimizer temporaries", m.software.step_bytes * m.held(m.s.zero >= 1));
+  return out;
+}
+
+/// Gathered inputs are freed at once but may only be reused when the communication stream has passed; a host that runs
+/// ahead takes new blocks instead (c10::cuda allocator, record_stream). The stage's first forwards do, until the
+/// pipeline makes the host wait.
+double waiting_gathers(const StageModel& m) {
+  if (!m.software.queues_ahead) return 0;
+  const double micro_batches = m.s.pipeline == 1 ? 1 : std::max(0.0, m.stage.in_flight - 2);
+  return micro_batches * m.stage.layers * m.layer.gathered * m.tokens;
+}
+
+double communicators(const Strategy& s) {
+  double count = 1;  // the default group
+  for (const int degree : {s.tensor, s.pipeline, s.context, s.expert}) count += degree > 1;
+  return count;
+}
+
+Memory stage_memory(const Job& job, const Strategy& s, const Software& software, const StageShape& stage) {
+  const StageModel m(job, s, software, stage);
+  const Moment states = resident(m);
+  const Moment saved = activations(m);
+  const Moment loss = at_loss(m);
+  const Moment backward = in_backward(m);
+  const Moment step = in_optimizer(m);
+  const Moment& transient = loss.sum() > backward.sum() ? loss : backward;
+  const bool step_is_peak = step.sum() > saved.sum() + transient.sum();
   Memory memory;
-  memory.stage = index;
-  memory.allocated_bytes = parts.sum - overlap;
-  if (overlap > 0) parts.add("(working set and logits not at once)", 0);
-  parts.add("allocator slack", kFragmentation * (saved + live + transient + logits));
-  memory.reserved_bytes = parts.sum - overlap;
-  if (overlap > 0) {
-    parts.list.push_back({"working set and logits alternate", -overlap});
+  memory.stage = stage.index;
+  memory.parameters = m.parameters.total();
+  memory.parts.reserve(16);
+  states.append_to(memory.parts);
+  memory.allocated_bytes = states.sum();
+  double slack = 0;
+  if (step_is_peak) {
+    step.append_to(memory.parts);
+    memory.allocated_bytes += step.sum();
+  } else {
+    saved.append_to(memory.parts);
+    transient.append_to(memory.parts);
+    memory.allocated_bytes += saved.sum() + transient.sum();
+    slack = kFragmentation * (saved.sum() + transient.sum());
+    const double waiting = waiting_gathers(m);
+    if (waiting > 0) memory.parts.push_back({"gathers awaiting reuse", waiting});
+    memory.reserved_bytes += waiting;
   }
-  memory.parts = std::move(parts.list);
-  memory.capacity_bytes = job.accelerator.memory_bytes - kContextBytes;
+  const double flat = offloads_optimizer(s) ? 0 : software.flat_step_bytes * m.held(s.zero >= 1);
+  if (flat > 0) memory.parts.push_back({"flat gradients of the step", flat});
+  memory.reserved_bytes += flat;
+  if (slack > 0) memory.parts.push_back({"allocator slack", slack});
+  memory.reserved_bytes += memory.allocated_bytes + slack;
+  memory.overhead_bytes = kContextBytes + (job.gpus > 1 ? kCommunicatorBytes * communicators(s) : 0);
+  memory.capacity_bytes = kUsableShare * job.accelerator.memory_bytes - memory.overhead_bytes;
   return memory;
 }
 
 }  // namespace
 
+Memory memory_of_stage(const Job& job, const Strategy& strategy, int stage) {
+  const std::vector<int> layers = layers_per_stage(job, strategy);
+  const int index = std::clamp(stage, 0, static_cast<int>(layers.size()) - 1);
+  return stage_memory(job, strategy, software_of(job, strategy), shape_of(job, strategy, layers, index));
+}
+
 Memory memory_per_rank(const Job& job, const Strategy& strategy) {
   const Software software = software_of(job, strategy);
-  const std::vector<StageShape> stages = stages_of(job, strategy);
+  const std::vector<int> layers = layers_per_stage(job, strategy);
+  const int stages = static_cast<int>(layers.size());
   Memory worst;
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    if (i > 1 && i + 1 < stages.size() && stages[i].layers <= stages[1].layers) continue;  // between the ends nothing is larger
-    Memory memory = stage_memory(job, strategy, software, stages[i], static_cast<int>(i));
+  for (int i = 0; i < stages; ++i) {
+    // Between the ends no stage needs more than the second one, unless it has more layers.
+    const bool between = i > 1 && i + 1 < stages;
+    if (between && !job.model.moe && layers[static_cast<std::size_t>(i)] <= layers[1]) continue;
+    Memory memory = stage_memory(job, strategy, software, shape_of(job, strategy, layers, i));
     if (worst.parts.empty() || memory.reserved_bytes > worst.reserved_bytes) worst = std::move(memory);
   }
   return worst;
+}
+
+std::vector<Parameter> parameters() {
+  return {
+      {"memory.context", kContextBytes, "B", "nvidia-smi of an idle PyTorch process, less the allocator's reserve"},
+      {"memory.communicator", kCommunicatorBytes, "B", "NCCL 2.x channel buffers: 16 channels, three protocols, both directions"},
+      {"memory.usable_share", kUsableShare, "", "total_memory of cudaGetDeviceProperties against the nominal size, A100 and H100"},
+      {"memory.small_tensors", kSmallTensorsBytes, "B", "allocated after the step less parameters x 20 B (Ultra-Scale sweep, no activations)"},
+      {"memory.fragmentation", kFragmentation, "", "reserved against counted activations at pipeline degrees without logits (Ultra-Scale sweep)"},
+  };
 }
 
 }  // namespace chokepoint::parallel

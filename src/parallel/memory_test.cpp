@@ -27,7 +27,7 @@ Job gpt_job(int gpus) {
 
 double part(const Memory& memory, const std::string& name) {
   for (const MemoryPart& p : memory.parts) {
-    if (p.name == name) return p.bytes;
+    if (name == p.name) return p.bytes;
   }
   return 0;
 }
@@ -86,6 +86,55 @@ TEST(Memory, RecomputationKeepsTheLayerInputsOnly) {
   Strategy none = s;
   none.recompute = Recompute::kNone;
   EXPECT_GT(part(memory_per_rank(job, none), "activations"), 10 * part(memory_per_rank(job, s), "activations"));
+}
+
+TEST(Memory, GatedLayersWithFlashAttentionKeepFortyFourWidths) {
+  // Fused kernels, h = 2048, f = 4h, as many key-value heads as heads: norms 8h, fused projection 6h, rotated query and key
+  // 4h, attention 2h, gate, up and product 24h: 44h bytes a token. 24 layers x 2048 tokens x 44 x 2048.
+  Job job = gpt_job(1);
+  job.model.gated_mlp = true;
+  job.model.rms_norm = true;
+  job.model.max_positions = 0;
+  const Memory memory = memory_per_rank(job, data_parallel(1, 0, Sharder::kDdp));
+  EXPECT_NEAR(part(memory, "activations"), 24.0 * 2048 * 44 * 2048, 1);
+  // Ten bytes a logit: 16-bit, the fp32 cast, and the shifted copy.
+  EXPECT_NEAR(part(memory, "logits and loss"), 2048.0 * 51200 * 10, 1);
+}
+
+TEST(Memory, SequenceParallelRanksShareWhatTensorParallelRanksRepeat) {
+  Job job = gpt_job(8);
+  Strategy s = data_parallel(1, 0, Sharder::kDdp);
+  s.tensor = 8;
+  const double repeated = part(memory_per_rank(job, s), "activations");
+  s.sequence_parallel = true;
+  const double shared = part(memory_per_rank(job, s), "activations");
+  Strategy whole = data_parallel(1, 0, Sharder::kDdp);
+  EXPECT_NEAR(shared, part(memory_per_rank(job, whole), "activations") / 8, 1);
+  EXPECT_GT(repeated, 2 * shared);
+}
+
+TEST(Memory, FirstStageHoldsAsManyMicroBatchesAsThereAreStages) {
+  // 1F1B, 4 stages of 6 layers: the first holds 4 micro-batches, the last one: as many layers as without a pipeline, and
+  // a quarter of them.
+  Job job = gpt_job(4);
+  job.global_batch = 16;
+  Strategy s = data_parallel(1, 0, Sharder::kDdp);
+  s.pipeline = 4;
+  s.accumulate = 16;
+  Strategy one = data_parallel(1, 0, Sharder::kDdp);
+  const double whole = part(memory_per_rank(job, one), "activations");
+  EXPECT_NEAR(part(memory_of_stage(job, s, 0), "activations"), whole, 1);
+  EXPECT_NEAR(part(memory_of_stage(job, s, 3), "activations"), whole / 4, 1);
+}
+
+TEST(Memory, TheVerdictLeavesContextAndCommunicatorsOut) {
+  const Memory alone = memory_per_rank(gpt_job(1), data_parallel(1, 0, Sharder::kDdp));
+  Strategy s = data_parallel(1, 0, Sharder::kDdp);
+  s.tensor = 8;
+  const Memory group = memory_per_rank(gpt_job(8), s);
+  EXPECT_GT(group.overhead_bytes, alone.overhead_bytes);
+  EXPECT_LT(group.capacity_bytes, alone.capacity_bytes);
+  EXPECT_LT(alone.capacity_bytes, gpt_job(1).accelerator.memory_bytes);
 }
 
 TEST(Memory, MoreGpusNeverNeedMoreUnderFullSharding) {

@@ -3,6 +3,8 @@
 // kernels, for instance) is counted operator by operator in docs/models/step.md.
 #include <chokepoint/parallel/software.hpp>
 
+#include <algorithm>
+
 namespace chokepoint::parallel {
 
 namespace {
@@ -14,7 +16,8 @@ void describe_megatron(const Job& job, const Strategy& strategy, Software& s) {
   s.buckets_overlap = !early && strategy.overlap_grad_reduce;
   s.gather_overlap = !early && strategy.overlap_param_gather && strategy.overlap_grad_reduce;
   s.wgrad_hides_tensor = job.year >= 2021;  // LinearWithGradAccumulationAndAsyncAllreduce (arXiv 2205.05198)
-  s.dropout = early;
+  // Megatron-LM's arguments default to dropout 0.1, which GPT recipes keep; gated models come with zero.
+  s.dropout = early || (job.attention == compute::AttentionKernel::kUnfused && !job.model.gated_mlp);
   s.fused_library = job.year >= 2023;
   if (job.dtype == hardware::Dtype::kFp16 && early) {
     // Float16OptimizerWithFloat16Params: fp16 gradients on the wire and resident, fp32 copies for the optimizer.
@@ -42,6 +45,13 @@ void describe_deepspeed(const Job& job, const Strategy& strategy, Software& s, b
   s.gather_overlap = strategy.zero == 3 && job.year >= 2022;  // prefetch and coalescing: release 0.5.5, end of 2021
   s.wgrad_hides_tensor = false;
   s.optimizer_bytes = 40;
+  s.boundary_copies = megatron_model;  // runtime/pipe/engine.py: pipe_buffers of inputs and outputs
+  s.live_unit_parameters = 1e9;        // stage3_max_live_parameters
+  s.reduce_bucket_parameters = 5e8;    // reduce_bucket_size, allgather_bucket_size
+  if (strategy.zero >= 1 && strategy.zero <= 2) {
+    s.bucket_bytes = 2;                // averaged gradients, copied flat beside param.grad (stage_1_and_2.py)
+    s.flat_step_bytes = 4;             // fp32 gradient of the owned partition, one flat tensor
+  }
   // Parameters are fetched tensor by tensor, coalesced up to the prefetch bucket, and copied out of a flat buffer
   // (runtime/zero/partition_parameters.py); published ZeRO-3 steps move 45-70 of 200 GB/s per host
   // and gain some 0.6 of that time back only when the micro-batch shrinks, i.e. most of it is not hidden.
@@ -63,7 +73,12 @@ void describe_fsdp(const Job& job, const Strategy& strategy, Software& s) {
   s.optimizer_bytes = 40;
   s.elementwise = Elementwise::kPrimitive;
   s.logits_bytes = 36;
-  s.logits_peak_bytes = 14;
+  s.logits_peak_bytes = 14;  // 16-bit, fp32 copy, log-softmax and its gradient in fp32
+  s.operator_recompute = job.framework == Framework::kTorchtitan;
+  if (job.framework == Framework::kTorchtitan && job.year >= 2025) {
+    // The 16-bit logits are dropped before the backward; a compiled loss keeps them and their gradient alone.
+    s.logits_peak_bytes = job.compiled ? 4 : 6;
+  }
 }
 
 }  // namespace
@@ -82,12 +97,16 @@ Software software_of(const Job& job, const Strategy& strategy) {
       break;
     case Framework::kNanotron:
       // bf16 parameters and gradients, fp32 accumulation and master copy (nanotron optim/gradient_accumulator.py).
-      s.gradient_bytes = 2;
       s.accumulation_bytes = 4;
       s.reduce_bytes = 4;
       s.elementwise = Elementwise::kMixed;  // TritonRMSNorm, flash rotary; SiLU and product apart
       s.logits_bytes = 30;
-      s.logits_peak_bytes = 14;
+      // bf16, its fp32 cast, and the difference to the maximum (_ShardedCrossEntropy); between micro-batches the last
+      // one's softmax lives until the next loss replaces it.
+      s.logits_peak_bytes = strategy.accumulate > 1 ? 14 : 10;
+      s.gradient_bytes = 0;      // half gradients live in the buckets of DDP, or as long as a backward
+      s.bucket_bytes = 2;
+      s.queues_ahead = true;     // column-parallel products gather on NCCL's stream, async_op
       s.gather_overlap = false;
       s.optimizer_bytes = 60;
       break;
@@ -111,6 +130,15 @@ Software software_of(const Job& job, const Strategy& strategy) {
   if (job.compiled) {
     s.elementwise = Elementwise::kCompiled;
     s.logits_bytes = 16;
+  }
+  // Other optimizers than Adam with an fp32 master (12 bytes): SGD, Lion, 8-bit states, 16-bit training throughout.
+  const double saved = 12 - job.optimizer_bytes_per_parameter;
+  const bool all_16_bit = !job.fp32_gradients && job.optimizer_bytes_per_parameter <= 4;
+  if (all_16_bit && s.resident_parameter_bytes == 4) {
+    s.resident_parameter_bytes = 2;
+    s.master_bytes = job.optimizer_bytes_per_parameter;
+  } else {
+    s.master_bytes = std::max(0.0, s.master_bytes - saved);
   }
   if (!job.fp32_gradients) {
     s.gradient_bytes = 2;

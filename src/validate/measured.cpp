@@ -47,6 +47,17 @@ double utilisation_peak(const RunFields& row, const parallel::Job& job) {
   return peak > 0 ? peak : job.accelerator.peak(hardware::Dtype::kFp16);
 }
 
+/// "local 940M": parameters of the rank whose figures the row prints.
+std::optional<double> rank_parameters(const std::string& notes) {
+  const auto number = number_after(notes, "local ");
+  if (!number || *number <= 0) return std::nullopt;
+  const std::size_t end = notes.find_first_not_of("0123456789.", notes.find("local ") + 6);
+  if (end == std::string::npos) return std::nullopt;
+  if (notes[end] == 'G' || notes[end] == 'B') return *number * 1e9;
+  if (notes[end] == 'M') return *number * 1e6;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string_view name(Figure figure) {
@@ -88,7 +99,10 @@ std::optional<MeasuredMemory> measured_memory(const RunFields& row, const parall
   if (measured.bytes >= kFullShare * job.accelerator.memory_bytes) return std::nullopt;
   if (mentions(row.notes, {"peak allocated", "max_memory_allocated", "allocated memory"})) {
     measured.kind = MemoryKind::kAllocated;
+  } else if (mentions(row.notes, {"nvidia-smi"})) {
+    measured.kind = MemoryKind::kDevice;
   }
+  measured.rank_parameters = rank_parameters(row.notes);
   return measured;
 }
 

@@ -23,10 +23,11 @@ struct Measured {
 Result<Measured> measured_step(const RunFields& row, const parallel::Job& job, const parallel::Strategy& strategy);
 
 /// Which of the predicted figures a measured peak compares with.
-enum class MemoryKind { kReserved, kAllocated };
+enum class MemoryKind { kReserved, kAllocated, kDevice };
 struct MeasuredMemory {
   double bytes = 0;
   MemoryKind kind = MemoryKind::kReserved;
+  std::optional<double> rank_parameters;  ///< of the rank that printed it, when the notes say so
 };
 /// Nothing when the row has no peak or prints the size of the device ("full").
 std::optional<MeasuredMemory> measured_memory(const RunFields& row, const parallel::Job& job);

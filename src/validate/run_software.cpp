@@ -144,6 +144,7 @@ void fill_software(const RunFields& row, MappedRun& run) {
   if (mentions(row.framework, {"automodel"})) job.token_once_per_host = true;  // its experts are dispatched by DeepEP
   job.compiled = is_compiled(row, job.framework);
   job.fp8_rowwise = mentions(row.notes, {"rowwise", "row-wise"});
+  job.chunked_loss = mentions(row.notes, {"chunkedce", "chunked cross", "chunked loss", "liger", "fused linear cross"});
   job.fp32_gradients = reduces_in_fp32(row, run);
   job.optimizer_bytes_per_parameter = optimizer_bytes(row);
   const bool megatron = job.framework == Framework::kMegatron || job.framework == Framework::kMegatronDeepspeed;

@@ -4,7 +4,9 @@
 #include "runs_summary.hpp"
 
 #include <chokepoint/base/parallel.hpp>
+#include <chokepoint/parallel/memory.hpp>
 #include <chokepoint/validate/validate.hpp>
+#include <cmath>
 
 namespace chokepoint::validate {
 namespace {
@@ -58,6 +60,16 @@ Result<simulate::Prediction> predict(MappedRun& run) {
   return best;
 }
 
+/// Memory of the fullest stage, or of the end whose parameter count the row prints beside its figure.
+parallel::Memory memory_of_reporter(const RunRow& row, const MeasuredMemory& measured) {
+  const parallel::Strategy& strategy = row.prediction->strategy;
+  if (!measured.rank_parameters || strategy.pipeline == 1) return row.prediction->memory;
+  parallel::Memory first = parallel::memory_of_stage(*row.job, strategy, 0);
+  parallel::Memory last = parallel::memory_of_stage(*row.job, strategy, strategy.pipeline - 1);
+  const auto distance = [&](const parallel::Memory& memory) { return std::abs(memory.parameters - *measured.rank_parameters); };
+  return distance(last) < distance(first) ? last : first;
+}
+
 void compare(const RunFields& fields, RunRow& row) {
   const auto measured = measured_step(fields, *row.job, row.prediction->strategy);
   if (measured) {
@@ -71,8 +83,11 @@ void compare(const RunFields& fields, RunRow& row) {
   if (!memory) return;
   row.measured_memory_bytes = memory->bytes;
   row.memory_is_allocated = memory->kind == MemoryKind::kAllocated;
-  const parallel::Memory& predicted = row.prediction->memory;
-  row.memory_error = (row.memory_is_allocated ? predicted.allocated_bytes : predicted.reserved_bytes) / memory->bytes - 1;
+  const parallel::Memory predicted = memory_of_reporter(row, *memory);
+  double bytes = predicted.reserved_bytes;
+  if (memory->kind == MemoryKind::kAllocated) bytes = predicted.allocated_bytes;
+  if (memory->kind == MemoryKind::kDevice) bytes += predicted.overhead_bytes;
+  row.memory_error = bytes / memory->bytes - 1;
 }
 
 void predict_row(const RunFields& fields, RunRow& row) {

@@ -87,6 +87,7 @@ struct Job {
   bool fp32_gradients = true;       ///< main gradients accumulate and reduce in fp32
   bool token_once_per_host = false; ///< experts get tokens through one copy per host (DeepEP, HybridEP), not one per expert
   bool frozen_weights = false;      ///< only adapters train (LoRA): no weight gradients, no optimizer state; adapters are neglected
+  bool chunked_loss = false;        ///< head and loss run in chunks: the logits are never whole
   int padded_vocab = 0;             ///< 0: pad to 128 x tensor
   double optimizer_bytes_per_parameter = 12;  ///< fp32 master + two Adam moments
   std::vector<Note> assumptions;    ///< defaults taken while the job was read

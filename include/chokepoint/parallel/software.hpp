@@ -21,6 +21,15 @@ struct Software {
   double gather_bytes = 2;             ///< per parameter on the wire in parameter gathers
   double master_bytes = 12;            ///< fp32 copy and optimizer moments, per parameter
   double resident_parameter_bytes = 2; ///< unsharded working copy
+  double bucket_bytes = 0;             ///< per parameter, flat copies of gradients beside the gradients themselves
+  double cast_bytes = 0;               ///< per parameter, 16-bit copies that autocast caches during a forward
+  double step_bytes = 0;               ///< per owned parameter, temporaries of the optimizer step
+  double flat_step_bytes = 0;          ///< of `step_bytes`' kind, but one flat tensor that no activation block can hold
+  bool operator_recompute = false;     ///< selective recomputation keeps every second product, not all but the scores
+  double live_unit_parameters = 0;     ///< parameters that ZeRO-3 keeps gathered at least (0: whole layers)
+  double reduce_bucket_parameters = 0; ///< ZeRO-2 and 3 reduce in buckets of so many (0: whole layers)
+  bool boundary_copies = false;        ///< a pipeline stage keeps its input and output per micro-batch in flight
+  bool queues_ahead = false;           ///< buffers of asynchronous gathers wait for their event while the host runs on
   bool buckets_overlap = true;         ///< gradient reduction starts during backward
   bool gather_overlap = true;          ///< ZeRO-1 parameter gather hides behind the next forward
   bool wgrad_hides_tensor = false;     ///< TP backward communication hides under gradient products

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Idea: list the tensors that each operator saves (arXiv 2205.05198, section 4), extended to RMSNorm, rotary embedding,
+// grouped queries, gated MLPs, flash attention and experts. What differs between frameworks is only which operators are
+// fused: a fused operator keeps its input alone, a chain of primitives keeps every link. Two bytes per element unless said.
+#include "activations.hpp"
+
+#include <algorithm>
+
+namespace chokepoint::parallel {
+
+namespace {
+
+constexpr double kHalf = 2;    // bytes of a 16-bit element
+constexpr double kSingle = 4;  // bytes of an fp32 element
+
+struct Widths {
+  double hidden, query, key, value, ffn;
+};
+
+Widths widths_of(const model::Model& m) {
+  Widths w{};
+  w.hidden = m.hidden;
+  w.query = static_cast<double>(m.heads) * m.head_dim;
+  w.key = w.value = static_cast<double>(m.kv_heads) * m.head_dim;
+  if (m.mla) {
+    w.query = w.key = static_cast<double>(m.heads) * (m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim);
+    w.value = static_cast<double>(m.heads) * m.mla->v_head_dim;
+  }
+  w.ffn = m.ffn_hidden;
+  if (m.moe) w.ffn = static_cast<double>(m.moe->expert_ffn_hidden) * m.moe->top_k + m.moe->shared_ffn_hidden;
+  return w;
+}
+
+/// Inputs and outputs of the norms; the output is the input of the next product.
+double norms(const model::Model& m, const Software& software, const Widths& w) {
+  const double count = m.parallel_block ? 1 : 2;
+  // RMSNorm out of primitives: the fp32 copy and the normalised values before the weight, beside the output.
+  const bool primitive = software.elementwise == Elementwise::kPrimitive && m.rms_norm;
+  return count * w.hidden * (primitive ? kSingle + kHalf + kHalf : kHalf + kHalf);
+}
+
+double attention(const Job& job, const Software& software, const Widths& w) {
+  const model::Model& m = job.model;
+  const double output = m.mla ? w.value : w.query;
+  double bytes = kHalf * (w.query + w.key + w.value + output);
+  const bool rotary = m.max_positions == 0;
+  if (m.qk_norm) bytes += kHalf * (w.query + w.key);
+  switch (software.elementwise) {
+    case Elementwise::kFused:
+      // The value is a view into the fused projection, which stays whole beside the rotated query and key.
+      if (rotary) bytes += kHalf * (w.query + w.key);
+      break;
+    case Elementwise::kMixed:
+      // flash-attn's packed key-value copy before the rotation, and the transposed output.
+      bytes += kHalf * (w.key + w.value + output);
+      break;
+    case Elementwise::kPrimitive:
+    case Elementwise::kCompiled:
+      // repeat_kv writes keys and values for every query head.
+      if (!m.mla) bytes += kHalf * 2 * (w.query - w.key);
+      break;
+  }
+  return bytes;
+}
+
+/// Probabilities of unfused attention: softmax output, and with dropout its result and its one-byte mask; a chain of
+/// primitives keeps the fp32 softmax beside its 16-bit copy.
+double scores(const Job& job, const Software& software) {
+  if (job.attention != compute::AttentionKernel::kUnfused) return 0;
+  const double each = software.dropout ? 5 : software.elementwise == Elementwise::kPrimitive ? 6 : 2;
+  return each * job.model.heads * job.sequence;
+}
+
+double mlp(const model::Model& m, const Software& software, const Widths& w) {
+  if (!m.gated_mlp) return kHalf * 2 * w.ffn;  // before and after the activation function
+  switch (software.elementwise) {
+    case Elementwise::kCompiled:
+    case Elementwise::kFused: return kHalf * 3 * w.ffn;  // gate, up and their product
+    default: return kHalf * 4 * w.ffn;                   // and the activated gate
+  }
+}
+
+/// torchtitan's operator policy: the layer input, attention's output, and the first, third, fifth and last of the products
+/// query, key, value, output, gate, up, down; all else is computed again.
+double kept_by_operator_policy(const model::Model& m, const Strategy& s, const Widths& w) {
+  const double split = kHalf * (w.query + w.value + (m.mla ? w.value : w.query) + w.ffn);
+  const double outside = s.sequence_parallel ? s.tensor : 1.0;
+  return split / s.tensor + kHalf * 2 * w.hidden / outside;
+}
+
+}  // namespace
+
+LayerActivations layer_activations(const Job& job, const Strategy& s, const Software& software) {
+  const model::Model& m = job.model;
+  const Widths w = widths_of(m);
+  const double t = s.tensor;
+  const double outside = s.sequence_parallel ? t : 1.0;  // norms, residuals and dropout outside the split
+  const double masks = software.dropout ? 2 * w.hidden : 0;
+  const double probabilities = scores(job, software) / t;
+  LayerActivations a;
+  a.recomputed = (norms(m, software, w) + masks) / outside + (attention(job, software, w) + mlp(m, software, w)) / t;
+  // Permuted inputs and unpermuted outputs of the experts, both kept for the weighted sum's backward.
+  if (m.moe) a.recomputed += kHalf * 2 * w.hidden * m.moe->top_k / outside;
+  a.saved = a.recomputed + (s.recompute == Recompute::kSelective ? 0 : probabilities);
+  a.recomputed += probabilities;
+  if (s.recompute == Recompute::kSelective && software.operator_recompute) a.saved = kept_by_operator_policy(m, s, w);
+  a.checkpoint = kHalf * w.hidden / outside;
+  a.gradients = kHalf * ((m.gated_mlp ? 2.0 : 1.0) * w.ffn / t + (s.sequence_parallel ? 4 : 2) * w.hidden);
+  if (s.sequence_parallel) a.gathered = kHalf * 2 * w.hidden * (1 - 1 / t);
+  return a;
+}
+
+}  // namespace chokepoint::parallel
