@@ -30,11 +30,27 @@ Result<std::string> read_text_file(const std::string& path) {
   return text;
 }
 
+namespace {
+/// Devices, pipes and links are written to, never replaced.
+Result<bool> write_through(const std::string& path, std::string_view text) {
+  if (fs::is_directory(path)) return fail("is a directory, expected a file: " + path, {path, 0, 0});
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.flush();
+  if (!out) return fail("cannot write: " + std::string(std::strerror(errno)), {path, 0, 0});
+  return true;
+}
+}  // namespace
+
 Result<bool> write_text_file(const std::string& path, std::string_view text) {
   if (path == "-") {
     std::cout << text << std::flush;
+    if (!std::cout) return fail("cannot write to standard output: " + std::string(std::strerror(errno)));
     return true;
   }
+  std::error_code kind;
+  const fs::file_status present = fs::symlink_status(path, kind);
+  if (fs::exists(present) && !fs::is_regular_file(present)) return write_through(path, text);
   const std::string partial = path + ".partial";
   {
     std::ofstream out(partial, std::ios::binary | std::ios::trunc);
@@ -46,6 +62,7 @@ Result<bool> write_text_file(const std::string& path, std::string_view text) {
     }
   }
   std::error_code code;
+  if (fs::exists(present)) fs::permissions(partial, present.permissions(), code);
   fs::rename(partial, path, code);
   if (code) {
     std::remove(partial.c_str());

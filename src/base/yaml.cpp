@@ -188,7 +188,17 @@ Result<double> required(const YamlMap& map, const std::string& key, Result<std::
 }
 }  // namespace
 
-Result<std::optional<double>> YamlMap::rate(const std::string& key) const { return quantity(*this, key, parse_rate); }
+Result<std::optional<double>> YamlMap::rate(const std::string& key) const {
+  // A link that carries nothing is no link, and no real one is slower than a modem: zero would divide, a tiny rate is a
+  // slip of units.
+  constexpr double kSlowest_bytes_per_s = 1e3;
+  TRY_INTO(const std::optional<double> value, quantity(*this, key, parse_rate));
+  if (value && *value < kSlowest_bytes_per_s) {
+    return fail(fmt::format("'{}' is {}, expected at least {}", key, format_rate(*value), format_rate(kSlowest_bytes_per_s)), position(key),
+                {"leave the key out when the rate is not known"});
+  }
+  return value;
+}
 Result<std::optional<double>> YamlMap::bytes(const std::string& key) const { return quantity(*this, key, parse_bytes); }
 Result<std::optional<double>> YamlMap::duration(const std::string& key) const { return quantity(*this, key, parse_duration); }
 Result<std::optional<double>> YamlMap::flop_rate(const std::string& key) const { return quantity(*this, key, parse_flop_rate); }

@@ -28,6 +28,13 @@ TEST(Yaml, BandwidthNeedsAUnit) {
   EXPECT_EQ(map->rate("bandwidth").error().message, "'bandwidth': '400' has no unit; expected one such as \"400 Gb/s\"");
 }
 
+TEST(Yaml, BandwidthOfNothingIsAnError) {
+  const auto map = YamlMap::parse("a: 0 GB/s\nb: 1e-300 B/s\nc: 1 GB/s\n", "f");
+  EXPECT_EQ(map->rate("a").error().message, "'a' is 0 B/s, expected at least 1.00 kB/s");
+  EXPECT_FALSE(map->rate("b"));
+  EXPECT_TRUE(map->rate("c"));
+}
+
 TEST(Yaml, AliasesAndBrokenDocumentsAreRefused) {
   EXPECT_EQ(format(YamlMap::parse("a: &x 1\n\"b\": *x\n", "f").error()),
             "f:2:6: error: not valid YAML: aliases (*name) are not supported; write the value out\n");

@@ -39,7 +39,7 @@ struct Constants {
   double efa = 0.84;
   double slingshot = 0.40;
   double omni_path = 0.145;
-  double tcp_cap_bytes_per_s = 1.17e9;  ///< sockets of one NIC
+  double tcp_cap_bytes_per_s = 5.0e9;  ///< sockets of one NIC: 4-6 GB/s on 100 Gb/s (NVIDIA/nccl#450), 5.1 (FastChat#9)
   double tcp = 0.85;
   double network_direct = 0.85;  ///< all_to_all across hosts against a ring
 

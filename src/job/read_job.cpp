@@ -134,6 +134,21 @@ Result<topology::Cluster> read_cluster(const Fields& fields, const Options& opti
   return found;
 }
 
+/// A synchronous job runs at the pace of its slowest hosts: they go first, and the rest of the model follows them.
+Result<bool> slowest_first(parallel::Job& job) {
+  auto& hosts = job.cluster.hosts;
+  if (hosts.size() < 2) return true;
+  std::vector<double> peaks;
+  for (const topology::HostGroup& group : hosts) {
+    if (group.host.accelerator.empty()) return true;
+    TRY_INTO(const hardware::Accelerator part, hardware::find_accelerator(group.host.accelerator));
+    peaks.push_back(std::max(part.peak(hardware::Dtype::kBf16), part.peak(hardware::Dtype::kFp16)));
+  }
+  const std::size_t slowest = static_cast<std::size_t>(std::min_element(peaks.begin(), peaks.end()) - peaks.begin());
+  std::rotate(hosts.begin(), hosts.begin() + static_cast<std::ptrdiff_t>(slowest), hosts.begin() + static_cast<std::ptrdiff_t>(slowest) + 1);
+  return true;
+}
+
 Result<bool> read_software(const Fields& fields, const Options& options, parallel::Job& job) {
   TRY_INTO(const auto precision, fields.text("precision", options.precision));
   if (precision) {
@@ -193,7 +208,14 @@ Result<topology::Cluster> resolve_cluster(const std::string& name, const std::st
     return one;
   }
   TRY_INTO(const std::string text, read_text_file(path));
-  if (wiring::recognise(text) == wiring::Format::kClusterYaml) return wiring::read_cluster_yaml(text, path);
+  if (wiring::recognise(text) == wiring::Format::kClusterYaml) {
+    TRY_INTO(topology::Cluster listed, wiring::read_cluster_yaml(text, path));
+    if (hosts && *hosts != listed.host_count()) {
+      return fail(fmt::format("{} hosts asked for, but the cluster file lists {}", *hosts, listed.host_count()), {path, 0, 0},
+                  {"change 'count' in the cluster file, or use --gpus to take a part of it"});
+    }
+    return listed;
+  }
   TRY_INTO(topology::Host host, wiring::read_host(text, path));
   if (accelerator) {
     TRY_INTO(const hardware::Accelerator part, hardware::find_accelerator(*accelerator));
@@ -221,8 +243,18 @@ Result<JobFile> read_job(std::string_view text, const std::string& file, const O
   parallel::Job& job = out.job;
   TRY_INTO(job.model, read_model(fields, options));
   TRY_INTO(job.cluster, read_cluster(fields, options));
+  TRY_INTO([[maybe_unused]] const bool paced, slowest_first(job));
   TRY_INTO(auto part, fields.text("accelerator", options.accelerator));
-  if (!part) part = job.cluster.hosts.front().host.accelerator;
+  const std::string found = job.cluster.hosts.front().host.accelerator;
+  if (!part) part = found;
+  if (!found.empty()) {
+    TRY_INTO(const hardware::Accelerator asked, hardware::find_accelerator(*part));
+    TRY_INTO(const hardware::Accelerator wired, hardware::find_accelerator(found));
+    if (asked.name != wired.name) {
+      return fail(fmt::format("accelerator {} asked for, but the wiring has {}", asked.name, wired.name), fields.pos("accelerator"),
+                  {"leave 'accelerator' out, or choose a cluster with these accelerators (chokepoint clusters)"});
+    }
+  }
   if (part->empty()) {
     return fail("the wiring does not say which accelerators these are", job.cluster.notes.empty() ? SourcePos{} : job.cluster.notes.front().pos,
                 {"give --accelerator h100-sxm5-80gb (chokepoint accelerators lists all), or 'accelerator:' in the file"});
@@ -233,6 +265,15 @@ Result<JobFile> read_job(std::string_view text, const std::string& file, const O
   if (job.gpus > job.cluster.gpu_count()) {
     return fail(fmt::format("the job wants {} GPUs, the cluster has {}", job.gpus, job.cluster.gpu_count()), fields.pos("gpus"),
                 {"leave 'gpus' out to use all of them, or give the cluster more hosts"});
+  }
+  if (job.gpus > kMostGpus) {
+    return fail(fmt::format("{} GPUs are more than the {} this version handles", job.gpus, kMostGpus), fields.pos("gpus"),
+                {"use --gpus or fewer hosts"});
+  }
+  const int per_host = std::max(1, job.cluster.gpus_per_host());
+  if (job.gpus > per_host && job.gpus % per_host != 0) {
+    job.assumptions.push_back({fmt::format("{} GPUs do not fill hosts of {}: groups are laid out by common divisors, other numbers run better",
+                                           job.gpus, per_host), {}});
   }
   TRY_INTO(const auto sequence, fields.integer("sequence", options.sequence, 1, 1 << 26));
   if (!sequence) return fail("the job gives no sequence length", {file, 0, 0}, {"give --seq 4096 or 'sequence: 4096'"});

@@ -152,13 +152,15 @@ Moment resident(const StageModel& m) {
   const Software& w = m.software;
   const bool offload_parameters = s.offload == Offload::kParameters || s.offload == Offload::kAll;
   Moment states;
-  if (!offload_parameters) states.add("parameters", w.resident_parameter_bytes * m.held(s.zero == 3));
+  // FSDP's grad-op keeps its originals sharded too and only does not reshard after forward.
+  const bool grad_op = s.zero == 2 && s.sharder == Sharder::kFsdp;
+  if (!offload_parameters) states.add("parameters", w.resident_parameter_bytes * m.held(s.zero == 3 || grad_op));
   // Parameters that stay gathered between forward and backward count as resident: they are whole at the loss.
-  if (s.zero == 3 && !s.reshard_after_forward) states.add("gathered parameters", w.gather_bytes * m.parameters.total());
+  if (grad_op || (s.zero == 3 && !s.reshard_after_forward)) states.add("gathered parameters", w.gather_bytes * m.parameters.total());
   if (!offloads_optimizer(s)) {
     // DeepSpeed's own estimate for stage 2 keeps working gradients whole: 4 bytes per parameter replicated, 16 shared
     // (runtime/zero/stage_1_and_2.py, estimate_zero2_model_states_mem_needs).
-    const bool whole = s.zero == 2 && s.sharder == Sharder::kDeepspeed;
+    const bool whole = (s.zero == 2 && s.sharder == Sharder::kDeepspeed) || (s.sync_last_only && s.accumulate > 1);
     states.add("gradients", w.gradient_bytes * m.held(s.zero >= 2 && !whole));
     states.add("optimizer states", w.master_bytes * m.held(s.zero >= 1));
   }

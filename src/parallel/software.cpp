@@ -53,9 +53,9 @@ void describe_deepspeed(const Job& job, const Strategy& strategy, Software& s, b
     s.flat_step_bytes = 4;             // fp32 gradient of the owned partition, one flat tensor
   }
   // Parameters are fetched tensor by tensor, coalesced up to the prefetch bucket, and copied out of a flat buffer
-  // (runtime/zero/partition_parameters.py); published ZeRO-3 steps move 45-70 of 200 GB/s per host
-  // and gain some 0.6 of that time back only when the micro-batch shrinks, i.e. most of it is not hidden.
-  s.fetch_efficiency = 0.27;
+  // (runtime/zero/partition_parameters.py). Published ZeRO-3 steps move 45-70 GB/s per host over 200 GB/s of wire, and
+  // most of that time is not hidden.
+  s.fetch_s_per_byte = 1 / 70e9;
   s.overlap_share = 0.4;
   if (job.dtype == hardware::Dtype::kBf16 && megatron_model && strategy.zero <= 1) {
     s.accumulation_bytes = 4;  // BF16_Optimizer keeps fp32 gradients beside the bf16 ones

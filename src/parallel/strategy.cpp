@@ -156,6 +156,7 @@ Result<bool> apply_setting(Strategy& strategy, std::string_view key, std::string
   } else if (key == "sync") {
     if (value != "each" && value != "last") return fail(fmt::format("sync={}: expected each or last (micro-step)", value));
     strategy.sync_every_micro_step = value == "each";
+    strategy.sync_last_only = value == "last";
   } else if (key == "overlap-reduce") {
     TRY_INTO(strategy.overlap_grad_reduce, on_off(key, value));
   } else if (key == "overlap-gather") {
@@ -219,6 +220,12 @@ Result<Strategy> parse_strategy(std::string_view text) {
       return fail(fmt::format("unknown word '{}' in the strategy", item), {}, std::move(notes));
     }
   }
+  std::string sharding;
+  for (const std::string_view word : {"ddp", "zero", "fsdp", "hsdp"}) {
+    if (std::find(seen.begin(), seen.end(), word) == seen.end()) continue;
+    if (!sharding.empty()) return fail(fmt::format("the strategy says both '{}' and '{}'; expected one way of sharding", sharding, word));
+    sharding = word;
+  }
   if (!sp_given) strategy.sequence_parallel = strategy.tensor > 1;
   if (strategy.virtual_stages > 1 && strategy.schedule == Schedule::kOneForwardOneBackward) {
     strategy.schedule = Schedule::kInterleaved;
@@ -261,6 +268,7 @@ std::string to_text(const Strategy& s) {
   add(fmt::format("microbatch={}", s.micro_batch));
   if (s.accumulate > 0) add(fmt::format("accumulate={}", s.accumulate));
   if (s.sync_every_micro_step) add("sync=each");
+  if (s.sync_last_only) add("sync=last");
   if (s.recompute != Recompute::kNone) add(fmt::format("recompute={}", name(s.recompute)));
   if (s.offload != Offload::kNone) add(fmt::format("offload={}", word_of(kOffloads, s.offload)));
   if (s.schedule != Schedule::kOneForwardOneBackward && s.schedule != Schedule::kInterleaved) {

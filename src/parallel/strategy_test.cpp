@@ -54,6 +54,7 @@ TEST(Strategy, UnknownWordIsAnErrorWithASuggestion) {
   ASSERT_FALSE(parsed.error().notes.empty());
   EXPECT_EQ(parsed.error().notes[0], "did you mean 'tensor'?");
   EXPECT_FALSE(parse_strategy("tensor=0"));
+  EXPECT_EQ(parse_strategy("ddp fsdp").error().message, "the strategy says both 'ddp' and 'fsdp'; expected one way of sharding");
   EXPECT_FALSE(parse_strategy("tensor=2 tp=4"));
   EXPECT_FALSE(parse_strategy("zero=4"));
 }

@@ -123,6 +123,10 @@ class Search {
         s.micro_batch = micro;
         s.accumulate = static_cast<int>(per_rank) / micro;
         schedules(s);
+        if (s.zero >= 2 && s.accumulate > 1) {
+          s.sync_last_only = true;
+          schedules(s);
+        }
       }
     }
   }

@@ -250,13 +250,16 @@ void add_recompute(const StepContext& c, const Attention& a, LayerCost& cost) {
         // again; policies by fraction of blocks (fms-fsdp) come to about as much.
         cost.recompute.compute = 0.5 * (cost.forward.compute - a.forward);
         cost.recompute.host = 0.6 * cost.forward.host;
+        cost.recompute_flops = 0.5 * (cost.matmul_flops - a.flops);
       } else {
         cost.recompute.compute = a.forward;
         cost.recompute.host = 0.15 * cost.forward.host;
+        cost.recompute_flops = a.flops;
       }
       return;
     case parallel::Recompute::kFull:
       cost.recompute = cost.forward;
+      cost.recompute_flops = cost.matmul_flops;
       return;
   }
 }

@@ -96,7 +96,7 @@ Exposed sharded(const StepContext& c, const StageCost& stage) {
   const double slow = interference(c.job.accelerator);
   const parallel::Software& sw = c.software;
   const double unit = stage.unit_parameters;
-  const double gather = c.network.cost(Op::kAllGather, unit * sw.gather_bytes, c.groups.shard).time_s / sw.fetch_efficiency +
+  const double gather = c.network.cost(Op::kAllGather, unit * sw.gather_bytes, c.groups.shard).time_s + unit * sw.gather_bytes * sw.fetch_s_per_byte +
                         c.kernels.memory_s(2 * unit * sw.gather_bytes);
   const double scatter = c.network.cost(Op::kReduceScatter, unit * sw.reduce_bytes, c.groups.shard).time_s +
                          c.kernels.memory_s(2 * unit * sw.reduce_bytes);
@@ -107,6 +107,10 @@ Exposed sharded(const StepContext& c, const StageCost& stage) {
   const double root_gather = c.network.cost(Op::kAllGather, stage.root_parameters * sw.gather_bytes, c.groups.shard).time_s;
   const double root_scatter =
       c.network.cost(Op::kReduceScatter, stage.root_parameters * sw.reduce_bytes, c.groups.shard).time_s;
+  const double root_replicate =
+      c.groups.replicate.ranks > 1
+          ? c.network.cost(Op::kAllReduce, stage.root_parameters * sw.reduce_bytes / c.groups.shard.ranks, c.groups.replicate).time_s
+          : 0;
   const double layers = stage.layers;
   const double f = stage.layer_forward_s;
   const double b = stage.layer_backward_s;
@@ -115,17 +119,20 @@ Exposed sharded(const StepContext& c, const StageCost& stage) {
   const double forward_gathers = root_gather + gather + (layers - 1) * (overlap ? added(f, gather, sw.overlap_share, slow) : gather);
   const double again = gathers_again ? gather : 0;
   // Gather and reduce-scatter share a communicator and therefore queue; the replica all-reduce has its own.
-  const double queue = std::max(again + scatter, replicate);
-  const double backward_excess = overlap ? added(b, queue, sw.overlap_share, slow) : again + scatter + replicate;
-  const double tail = scatter + replicate + root_scatter;
-  const double backward_total = again + (layers - 1) * backward_excess + tail;
-  const double queue_parts = again + std::max(scatter, replicate);
-  const double gather_share = queue_parts > 0 ? again / queue_parts : 0;
-  Exposed per_micro_step;
-  per_micro_step.gather_s = forward_gathers + again + (layers - 1) * backward_excess * gather_share;
-  per_micro_step.reduce_s = backward_total - again - (layers - 1) * backward_excess * gather_share;
-  const double steps = c.strategy.accumulate;
-  return {per_micro_step.gather_s * steps, per_micro_step.reduce_s * steps};
+  const auto backward = [&](bool reduces) {
+    const double scattered = reduces ? scatter : 0;
+    const double replicated = reduces ? replicate : 0;
+    const double queue = std::max(again + scattered, replicated);
+    const double excess = overlap ? added(b, queue, sw.overlap_share, slow) : again + scattered + replicated;
+    const double parts = again + std::max(scattered, replicated);
+    const double gather_part = parts > 0 ? (layers - 1) * excess * again / parts : 0;
+    const double tail = reduces ? scatter + replicate + root_scatter + root_replicate : 0;
+    return Exposed{again + gather_part, (layers - 1) * excess - gather_part + tail};
+  };
+  const Exposed last = backward(true);
+  const Exposed other = backward(!c.strategy.sync_last_only);
+  const double others = c.strategy.accumulate - 1;
+  return {c.strategy.accumulate * forward_gathers + last.gather_s + others * other.gather_s, last.reduce_s + others * other.reduce_s};
 }
 
 }  // namespace

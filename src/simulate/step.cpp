@@ -53,6 +53,11 @@ struct Stage {
   StageTimes times;
 };
 
+/// Forward FLOPs of the head per rank, spread over the pipeline.
+double last_flops(const StepContext& c) {
+  return 2 * c.tokens * c.job.model.vocab / c.strategy.tensor * c.job.model.hidden / c.strategy.pipeline;
+}
+
 double layer_parameters(const StepContext& c, const model::ParameterCount& count, bool moe) {
   const double mlp = moe ? count.moe_per_layer / c.strategy.expert : count.mlp_per_layer;
   return (count.attention_per_layer + mlp + count.norms_per_layer) / c.strategy.tensor;
@@ -101,6 +106,7 @@ LayerCost Predictor::Impl::layer(const StepContext& c) const {
   out.backward = mix(dense.backward, moe.backward, moe_share);
   out.recompute = mix(dense.recompute, moe.recompute, moe_share);
   out.matmul_flops = dense.matmul_flops * (1 - moe_share) + moe.matmul_flops * moe_share;
+  out.recompute_flops = dense.recompute_flops * (1 - moe_share) + moe.recompute_flops * moe_share;
   out.matmul_s = dense.matmul_s * (1 - moe_share) + moe.matmul_s * moe_share;
   return out;
 }
@@ -175,6 +181,15 @@ void Predictor::Impl::add_optimizer(const StepContext& c, const Stage& slowest, 
     const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * kPinnedCopyShare;
     p.bill[static_cast<std::size_t>(Bill::kOffload)] += s.accumulate * 2 * 2 * own / pcie;
   }
+  if (s.offload == parallel::Offload::kActivations) {
+    // What leaves the device in forward comes back in backward; only what outlasts the micro-step's kernels shows.
+    Strategy kept = s;
+    kept.offload = parallel::Offload::kNone;
+    const double bytes = parallel::memory_per_rank(job, kept).allocated_bytes - parallel::memory_per_rank(job, s).allocated_bytes;
+    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * kPinnedCopyShare;
+    const double busy = slowest.times.forward + slowest.times.backward;
+    p.bill[static_cast<std::size_t>(Bill::kOffload)] += s.accumulate * std::max(0.0, 2 * std::max(0.0, bytes) / pcie - busy);
+  }
   p.bill[static_cast<std::size_t>(Bill::kOther)] += kStepFixed_s;
 }
 
@@ -227,8 +242,9 @@ Prediction Predictor::Impl::evaluate(const Strategy& s) const {
   p.model_flops_per_s_per_gpu = flops / p.step_time_s / job.gpus;
   const double peak = job.accelerator.peak(job.dtype);
   p.mfu = peak > 0 ? p.model_flops_per_s_per_gpu / peak : 0;
-  const double again = bill(Bill::kCompute) > 0 ? bill(Bill::kRecompute) / bill(Bill::kCompute) : 0;
-  p.hfu = p.mfu * (1 + again);
+  // Recomputed products against the 3 x forward of useful ones; the head is not recomputed.
+  const double forward = layer_cost.matmul_flops * job.model.layers / s.pipeline + last_flops(c);
+  p.hfu = forward > 0 ? p.mfu * (1 + layer_cost.recompute_flops * job.model.layers / s.pipeline / (3 * forward)) : p.mfu;
   p.memory = parallel::memory_per_rank(job, s);
   set_band(job, p);
   return p;
@@ -294,6 +310,13 @@ Result<Prediction> Predictor::predict(const Strategy& strategy) const {
   const StepContext c{impl_->job, full, software, impl_->kernels, impl_->network, groups, tokens};
   impl_->describe(c, impl_->layer(c), p);
   p.assumptions = impl_->job.assumptions;
+  const parallel::Job& job = impl_->job;
+  const double square = model::forward_flops(job.model, job.sequence, false).total;
+  const double half = model::forward_flops(job.model, job.sequence, true).total;
+  if (job.causal && square > 1.1 * half) {
+    p.assumptions.push_back({fmt::format("MFU counts the full attention square, as published tables do; counting the causal half it is {:.3f}",
+                                         p.mfu * half / square), {}});
+  }
   return p;
 }
 

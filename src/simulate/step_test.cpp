@@ -91,6 +91,15 @@ TEST(Step, ReducingEveryMicroStepPaysTheSynchronisationEachTime) {
   EXPECT_NEAR(each.item(Bill::kDataReduce), 4 * last.item(Bill::kDataReduce), 1e-9);
 }
 
+TEST(Step, HybridShardingCanReduceOnceAStep) {
+  // no_sync under HSDP: one reduction instead of four, at the price of whole gradients.
+  const parallel::Job job = job_on("pcie-a100-8", 2, "llama-2-7b", 2048, 64);
+  const Prediction each = predicted(job, "hsdp microbatch=1 accumulate=4");
+  const Prediction last = predicted(job, "hsdp microbatch=1 accumulate=4 sync=last");
+  EXPECT_NEAR(each.item(Bill::kDataReduce), 4 * last.item(Bill::kDataReduce), 0.02 * each.item(Bill::kDataReduce));
+  EXPECT_GT(last.memory.reserved_bytes, each.memory.reserved_bytes);
+}
+
 TEST(Step, MeasuredStepGivesTheBandwidthThatExplainsIt) {
   const parallel::Job job = job_on("dgx-h100", 4, "llama-3-8b", 8192, 32);
   const Prediction p = predicted(job, "fsdp microbatch=1");

@@ -292,6 +292,10 @@ Result<Cluster> read_cluster_yaml(std::string_view text, const std::string& file
   }
   TRY_INTO([[maybe_unused]] const bool done, map.finish());
   TRY_INTO([[maybe_unused]] const bool sound, check_cluster(cluster, fabric.has_value(), map));
+  if (fabric && cluster.fabric.kind == FabricKind::kNone && cluster.host_count() > 1) {
+    return fail(fmt::format("fabric kind none cannot join {} hosts", cluster.host_count()), fabric->position("kind"),
+                {"name what joins them: single-switch, fat-tree or rail-optimised"});
+  }
   if (fabric) { TRY_INTO([[maybe_unused]] const bool possible, check_measured_rate(cluster, fabric->position("measured"))); }
   return cluster;
 }

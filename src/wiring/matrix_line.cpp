@@ -176,6 +176,10 @@ std::vector<MatrixCell> parse_cells(std::string_view word, std::string_view& res
         links = links * 10 + (rest[3] - '0');
         length = 4;
       }
+      // More digits are no affinity ("NV99", "NV1000000"), and no link is no NVLink.
+      const std::string_view after = rest.substr(length);
+      const bool only_digits = std::all_of(after.begin(), after.end(), is_digit);
+      if (links == 0 || (only_digits && after.size() > (length == 4 ? 2 : 0))) break;
       cells.push_back({PathClass::kNvLink, links});
       rest.remove_prefix(length);
       continue;

@@ -52,6 +52,7 @@ struct Strategy {
   int micro_batch = 1;              ///< sequences per data-parallel rank and micro-step
   int accumulate = 1;               ///< micro-steps per step
   bool sync_every_micro_step = false;  ///< gradients reduced in each micro-step instead of the last (no no_sync)
+  bool sync_last_only = false;      ///< FSDP too reduces in the last micro-step only (no_sync); gradients stay whole
   Recompute recompute = Recompute::kNone;
   Offload offload = Offload::kNone;
   Schedule schedule = Schedule::kOneForwardOneBackward;

@@ -35,7 +35,7 @@ struct Software {
   bool wgrad_hides_tensor = false;     ///< TP backward communication hides under gradient products
   Elementwise elementwise = Elementwise::kFused;
   bool fused_library = false;          ///< Transformer Engine kernels
-  double fetch_efficiency = 1;         ///< rate of parameter gathers against one collective of the same size
+  double fetch_s_per_byte = 0;         ///< added to each gather of sharded parameters: flattening, copies, hooks
   double overlap_share = 1;            ///< of gathers and scatters of sharded units that can hide at all
   bool compiled = false;
   bool dropout = false;
