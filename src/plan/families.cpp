@@ -66,6 +66,12 @@ std::string largest_difference(const simulate::Prediction& winner, const simulat
 
 }  // namespace
 
+std::optional<Loser> explain_runner_up(const parallel::Job& job, const simulate::Prediction& winner, const simulate::Prediction& second) {
+  if (family_of(job, second.strategy) != family_of(job, winner.strategy)) return std::nullopt;
+  const std::string reason = largest_difference(winner, second);
+  return Loser{"runner-up", second.strategy, second.step_time_s, reason.empty() ? "the same within rounding" : reason};
+}
+
 std::vector<Loser> explain_families(const parallel::Job& job, const simulate::Predictor& predictor,
                                           const simulate::Prediction& winner, const std::map<std::string, Family>& families) {
   std::vector<Loser> losers;

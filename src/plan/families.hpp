@@ -26,6 +26,9 @@ struct Family {
 
 std::string family_of(const parallel::Job& job, const parallel::Strategy& strategy);
 
+/// Why the second of the ranking lost, when it is of the winner's own family (others are explained as families).
+std::optional<Loser> explain_runner_up(const parallel::Job& job, const simulate::Prediction& winner, const simulate::Prediction& second);
+
 /// Each family that lost, worst loss last, with the class of the bill that makes it so.
 std::vector<Loser> explain_families(const parallel::Job& job, const simulate::Predictor& predictor,
                                           const simulate::Prediction& winner, const std::map<std::string, Family>& families);

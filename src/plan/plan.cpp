@@ -189,6 +189,11 @@ class Search {
     } else {
       simulate::find_choke_points(job_, plan_.candidates.front());
       plan_.why_not = explain_families(job_, predictor_, plan_.candidates.front(), families_);
+      if (plan_.candidates.size() > 1) {
+        if (auto second = explain_runner_up(job_, plan_.candidates[0], plan_.candidates[1])) {
+          plan_.why_not.insert(plan_.why_not.begin(), std::move(*second));
+        }
+      }
     }
   }
 

@@ -85,6 +85,17 @@ TEST(Plan, ListsTheBestOfEachLayoutUnlessAskedForVariants) {
   EXPECT_LE(variants->candidates.back().step_time_s, layouts->candidates.back().step_time_s);
 }
 
+TEST(Plan, TheRunnerUpIsExplained) {
+  const auto plan = make_plan(job_on("pcie-a100-8", 2, "llama-2-7b", 4096, 256));
+  ASSERT_TRUE(plan);
+  ASSERT_GE(plan->candidates.size(), 2u);
+  bool explained = false;
+  for (const Loser& loser : plan->why_not) {
+    explained = explained || (loser.strategy && loser.step_time_s == plan->candidates[1].step_time_s && !loser.reason.empty());
+  }
+  EXPECT_TRUE(explained);
+}
+
 TEST(Plan, BatchThatNothingDividesIsAnError) {
   const auto plan = make_plan(job_on("dgx-a100", 1, "llama-2-7b", 4096, 0.5));
   ASSERT_FALSE(plan);
