@@ -19,7 +19,7 @@ Json notes_json(const std::vector<Note>& notes) {
 
 Json memory_json(const parallel::Memory& memory) {
   Json parts = Json::object();
-  for (const parallel::MemoryPart& part : memory.parts) parts[part.name] = part.bytes;
+  for (const parallel::MemoryPart& part : memory.parts) parts[std::string(part.name)] = part.bytes;
   return {{"peak_bytes", memory.reserved_bytes}, {"allocated_bytes", memory.allocated_bytes}, {"capacity_bytes", memory.capacity_bytes},
           {"fits", memory.fits()}, {"stage", memory.stage}, {"parts", parts}};
 }

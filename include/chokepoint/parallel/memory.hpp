@@ -3,12 +3,13 @@
 // Memory of one rank, part by part. Sources: arXiv 2205.05198 (activations), arXiv 1910.02054 (states).
 #include <chokepoint/base/parameter.hpp>
 #include <chokepoint/parallel/job.hpp>
+#include <string_view>
 #include <vector>
 
 namespace chokepoint::parallel {
 
 struct MemoryPart {
-  const char* name = "";  ///< static: a plan asks for the memory of thousands of strategies
+  std::string_view name;  ///< static: a plan asks for the memory of thousands of strategies
   double bytes = 0;
 };
 
