@@ -55,10 +55,10 @@ double attention(const Job& job, const Software& software, const Widths& w) {
       bytes += kHalf * (w.key + w.value + output);
       break;
     case Elementwise::kPrimitive:
-    case Elementwise::kCompiled:
       // repeat_kv writes keys and values for every query head.
       if (!m.mla) bytes += kHalf * 2 * (w.query - w.key);
       break;
+    case Elementwise::kCompiled: break;
   }
   return bytes;
 }

@@ -28,8 +28,8 @@ constexpr double kUsableShare = 0.989;
 constexpr double kSmallTensorsBytes = 0.1e9;
 /// Share of activations and transients that the caching allocator holds but cannot use (blocks of other sizes).
 constexpr double kFragmentation = 0.03;
-/// ZeRO's flat gradients pass through two buffers of the configured size (overlap_comm).
-constexpr double kReduceBuffers = 2;
+/// DeepSpeed's gradients pass through buffers of the configured size: two with overlap_comm, the default of stage 3 alone.
+double reduce_buffers(int zero) { return zero == 3 ? 2 : 1; }
 
 struct StageShape {
   int index = 0;
@@ -191,7 +191,7 @@ double gathered_units(const StageModel& m, bool with_gradients) {
   const bool bucketed = m.s.zero == 1 && w.reduce_bucket_parameters > 0;
   if ((m.s.zero < 2 && !bucketed) || m.stage.layers == 0) return 0;
   const double unit = (m.parameters.total() - m.parameters.ends) / m.stage.layers;
-  const double bucket = w.reduce_bucket_parameters > 0 ? std::min(m.parameters.total(), w.reduce_bucket_parameters) * kReduceBuffers : unit;
+  const double bucket = w.reduce_bucket_parameters > 0 ? std::min(m.parameters.total(), w.reduce_bucket_parameters) * reduce_buffers(m.s.zero) : unit;
   const double reduced = with_gradients ? bucket * w.reduce_bytes + (w.reduce_bucket_parameters > 0 ? 0 : unit * 2) : 0;
   if (m.s.zero <= 2) return reduced;
   if (!m.s.reshard_after_forward) return reduced;

@@ -101,9 +101,9 @@ Software software_of(const Job& job, const Strategy& strategy) {
       s.reduce_bytes = 4;
       s.elementwise = Elementwise::kMixed;  // TritonRMSNorm, flash rotary; SiLU and product apart
       s.logits_bytes = 30;
-      // bf16, its fp32 cast, and the difference to the maximum (_ShardedCrossEntropy); between micro-batches the last
-      // one's softmax lives until the next loss replaces it.
-      s.logits_peak_bytes = strategy.accumulate > 1 ? 14 : 10;
+      // bf16, its fp32 cast, and the difference to the maximum (_ShardedCrossEntropy); between micro-batches the 16-bit
+      // gradient of the last ones is not reused yet.
+      s.logits_peak_bytes = strategy.accumulate > 1 ? 12 : 10;
       s.gradient_bytes = 0;      // half gradients live in the buckets of DDP, or as long as a backward
       s.bucket_bytes = 2;
       s.queues_ahead = true;     // column-parallel products gather on NCCL's stream, async_op
@@ -147,7 +147,7 @@ Software software_of(const Job& job, const Strategy& strategy) {
   }
   if (job.frozen_weights) {
     s.gradient_bytes = s.accumulation_bytes = s.reduce_bytes = 0;
-    s.master_bytes = s.optimizer_bytes = 0;
+    s.master_bytes = s.optimizer_bytes = s.bucket_bytes = s.flat_step_bytes = 0;
     s.resident_parameter_bytes = 2;
   }
   return s;

@@ -404,7 +404,7 @@ std::vector<int> balanced_by_cost(const Job& job, int stages) {
   std::size_t stage = 0;
   for (int i = 1; i <= m.layers; ++i) {
     ++out[stage];
-    if (layer * i > share * static_cast<double>(stage + 1) && stage + 1 < out.size()) ++stage;
+    if (layer * i >= share * static_cast<double>(stage + 1) && stage + 1 < out.size()) ++stage;
   }
   return out;
 }
