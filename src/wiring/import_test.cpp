@@ -255,6 +255,19 @@ TEST(NcclXml, OneSidedLinksCountBothWaysAndStrangersAreNamed) {
   EXPECT_THAT(notes(host), HasSubstr("link speed of 1 PCI devices not stated"));
 }
 
+TEST(NcclXml, NicRatesOffByAThousandAreNotBelieved) {
+  std::string text = data("dump.xml");
+  const std::size_t at = text.find("speed=\"", text.find("<net "));
+  ASSERT_NE(at, std::string::npos);
+  const std::size_t end = text.find('"', at + 7);
+  text.replace(at + 7, end - at - 7, "400");
+  const Result<Host> host = read_nccl_xml(text, "dump.xml");
+  ASSERT_TRUE(host);
+  std::string notes;
+  for (const Note& note : host->notes) notes += note.text + "\n";
+  EXPECT_THAT(notes, HasSubstr("speed=\"400\" is no NIC's rate in Mb/s, expected 1000 to 1600000"));
+}
+
 TEST(NcclXml, BrokenFilesSayWhere) {
   EXPECT_THAT(failure("cut.xml"), HasSubstr("cut.xml:3:"));
   EXPECT_THAT(failure("cut.xml"), HasSubstr("cut short"));

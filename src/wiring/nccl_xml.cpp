@@ -196,9 +196,19 @@ void Reader::add_nics() {
     std::string name = net.attribute("name").as_string();
     if (name.empty()) name = bus.empty() ? fmt::format("NIC{}", entry.first) : "NIC " + bus;
     Device device{DeviceKind::kNic, std::move(name), {}, bus, {}};
-    const double megabit = net.attribute("speed").as_double();
-    if (megabit > 0 && megabit <= 1e8) device.line_bytes_per_s = megabit * 1e6 / 8;
-    else ++unknown_rates;
+    const std::string speed = net.attribute("speed").as_string();
+    const auto megabit = to_number(speed);
+    // NCCL writes Mb/s: no fabric port lies below 1 Gb/s or above 1.6 Tb/s.
+    constexpr double kSlowest = 1e3;
+    constexpr double kFastest = 1.6e6;
+    if (megabit && *megabit >= kSlowest && *megabit <= kFastest) {
+      device.line_bytes_per_s = *megabit * 1e6 / 8;
+    } else if (!speed.empty()) {
+      note(fmt::format("{}: speed=\"{}\" is no NIC's rate in Mb/s, expected 1000 to 1600000 (400 Gb/s is 400000); taken as not stated", device.name, speed));
+      ++unknown_rates;
+    } else {
+      ++unknown_rates;
+    }
     device_of_[net.offset_debug()] = host_.add_device(std::move(device));
   }
   if (unknown_rates > 0) note(fmt::format("rate of {} NICs not stated", unknown_rates));
