@@ -93,7 +93,7 @@ std::string present(const Findings& findings, const CommonOptions& common) {
   add(findings.matmul, report::matmul_json, report::matmul_text);
   std::string out;
   for (std::size_t i = 0; i < parts.size(); ++i) out += (i == 0 ? "" : common.json ? "," : "\n") + parts[i];
-  return common.json && parts.size() > 1 ? "{\"schema_version\":1,\"kind\":\"validate\",\"tables\":[" + out + "]}\n" : out;
+  return common.json && parts.size() > 1 ? "{\"schema\":\"chokepoint.validate/1\",\"tables\":[" + out + "]}\n" : out;
 }
 
 int run(const ValidateOptions& options, const CommonOptions& common) {

@@ -12,7 +12,6 @@ using Json = nlohmann::ordered_json;
 using validate::RunRow;
 using validate::Summary;
 
-constexpr int kSchemaVersion = 1;
 
 Json value_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
@@ -104,8 +103,7 @@ std::string csv_job(const RunRow& row) {
 
 std::string runs_json(const validate::RunsReport& report) {
   Json json;
-  json["schema_version"] = kSchemaVersion;
-  json["kind"] = "validate_runs";
+  json["schema"] = "chokepoint.validate_runs/1";
   json["overall"] = summary_json(report.overall);
   json["peak_memory"] = summary_json(report.memory);
   json["by_trust"] = trusts_json(report.by_trust);
@@ -149,8 +147,7 @@ std::string runs_csv(const validate::RunsReport& report) {
 
 std::string fits_json(const validate::FitReport& report) {
   Json json;
-  json["schema_version"] = kSchemaVersion;
-  json["kind"] = "validate_fits";
+  json["schema"] = "chokepoint.validate_fits/1";
   json["out_of_memory"] = report.out_of_memory;
   json["out_of_memory_right"] = report.out_of_memory_right;
   json["ran"] = report.ran;
@@ -171,8 +168,7 @@ std::string fits_json(const validate::FitReport& report) {
 
 std::string collectives_json(const validate::CollectivesReport& report) {
   Json json;
-  json["schema_version"] = kSchemaVersion;
-  json["kind"] = "validate_collectives";
+  json["schema"] = "chokepoint.validate_collectives/1";
   json["overall"] = summary_json(report.overall);
   json["median_of_system_medians"] = report.median_of_system_medians;
   json["by_system"] = summaries_json(report.by_system);
@@ -190,8 +186,7 @@ std::string collectives_json(const validate::CollectivesReport& report) {
 
 std::string matmul_json(const validate::MatmulReport& report) {
   Json json;
-  json["schema_version"] = kSchemaVersion;
-  json["kind"] = "validate_matmul";
+  json["schema"] = "chokepoint.validate_matmul/1";
   json["overall"] = summary_json(report.overall);
   json["by_table"] = summaries_json(report.by_table);
   json["rows"] = Json::array();
@@ -206,8 +201,7 @@ std::string matmul_json(const validate::MatmulReport& report) {
 
 std::string parameters_json(const std::vector<Parameter>& parameters) {
   Json json;
-  json["schema_version"] = kSchemaVersion;
-  json["kind"] = "parameters";
+  json["schema"] = "chokepoint.parameters/1";
   json["parameters"] = Json::array();
   for (const Parameter& p : parameters) {
     json["parameters"].push_back({{"name", p.name}, {"value", p.value}, {"unit", p.unit}, {"source", p.source}});
