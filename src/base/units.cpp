@@ -55,6 +55,12 @@ double take_prefix(std::string_view& unit) {
   return std::pow(1000.0, static_cast<double>(power + 1));
 }
 
+/// Quantities beyond 1e30 are slips of the keyboard, and products of them would overflow.
+Result<double> in_range(double value, std::string_view text) {
+  if (std::isfinite(value) && value <= 1e30) return value;
+  return fail(fmt::format("'{}' is out of range; expected at most 1e30 in SI units", text));
+}
+
 std::string with_prefix(double value, double base, std::span<const std::string_view> units) {
   std::size_t i = 0;
   double scaled = value;
@@ -81,7 +87,7 @@ Result<double> parse_rate(std::string_view text) {
     return fail(fmt::format("'{}' is not a bandwidth; expected a unit such as \"Gb/s\" (bits) or \"GB/s\" (bytes)", text));
   }
   if (parts.value < 0) return fail(fmt::format("bandwidth '{}' is negative", text));
-  return parts.value * prefix * factor;
+  return in_range(parts.value * prefix * factor, text);
 }
 
 Result<double> parse_bytes(std::string_view text) {
@@ -93,7 +99,7 @@ Result<double> parse_bytes(std::string_view text) {
     return fail(fmt::format("'{}' is not a size in bytes; expected a unit such as \"GiB\" (2^30) or \"GB\" (10^9)", text));
   }
   if (parts.value < 0) return fail(fmt::format("size '{}' is negative", text));
-  return parts.value * prefix;
+  return in_range(parts.value * prefix, text);
 }
 
 Result<double> parse_duration(std::string_view text) {
@@ -108,7 +114,7 @@ Result<double> parse_duration(std::string_view text) {
   if (parts.unit == "h") factor = 3600;
   if (factor == 0) return fail(fmt::format("'{}' is not a duration; expected s, ms, us, ns, min or h", text));
   if (parts.value < 0) return fail(fmt::format("duration '{}' is negative", text));
-  return parts.value * factor;
+  return in_range(parts.value * factor, text);
 }
 
 Result<double> parse_flop_rate(std::string_view text) {
@@ -121,7 +127,7 @@ Result<double> parse_flop_rate(std::string_view text) {
     return fail(fmt::format("'{}' is not an arithmetic rate; expected a unit such as \"TFLOP/s\"", text));
   }
   if (parts.value < 0) return fail(fmt::format("arithmetic rate '{}' is negative", text));
-  return parts.value * prefix;
+  return in_range(parts.value * prefix, text);
 }
 
 std::string format_rate(double bytes_per_s) {

@@ -31,6 +31,12 @@ TEST(Units, WrongKindOfUnitIsAnError) {
   EXPECT_FALSE(parse_rate("-1 Gb/s"));
 }
 
+TEST(Units, QuantitiesThatOverflowAreErrors) {
+  EXPECT_EQ(parse_duration("233e305h").error().message, "'233e305h' is out of range; expected at most 1e30 in SI units");
+  EXPECT_FALSE(parse_bytes("1e308 GiB"));
+  EXPECT_FALSE(parse_rate("1e300 Pb/s"));
+}
+
 TEST(Units, DurationsAndExponents) {
   EXPECT_DOUBLE_EQ(*parse_duration("8.68s"), 8.68);
   EXPECT_DOUBLE_EQ(*parse_duration("1.5 ms"), 1.5e-3);
