@@ -306,11 +306,11 @@ Memory memory_per_rank(const Job& job, const Strategy& strategy) {
 
 std::vector<Parameter> parameters() {
   return {
-      {"memory.context", kContextBytes, "B", "nvidia-smi of an idle PyTorch process, less the allocator's reserve"},
-      {"memory.communicator", kCommunicatorBytes, "B", "NCCL 2.x channel buffers: 16 channels, three protocols, both directions"},
-      {"memory.usable_share", kUsableShare, "", "total_memory of cudaGetDeviceProperties against the nominal size, A100 and H100"},
+      {"memory.context", kContextBytes, "B", "estimate; compared with the nvidia-smi figures of published runs (in sample)"},
+      {"memory.communicator", kCommunicatorBytes, "B", "estimate from NCCL 2.x channel buffers (16 channels, three protocols), not measured"},
+      {"memory.usable_share", kUsableShare, "", "estimate for A100 and H100 boards, not measured here"},
       {"memory.small_tensors", kSmallTensorsBytes, "B", "allocated after the step less parameters x 20 B (Ultra-Scale sweep, no activations)"},
-      {"memory.fragmentation", kFragmentation, "", "reserved against counted activations at pipeline degrees without logits (Ultra-Scale sweep)"},
+      {"memory.fragmentation", kFragmentation, "", "set by hand on the Ultra-Scale sweep (in sample)"},
   };
 }
 

@@ -30,4 +30,14 @@ inline constexpr double kHostMemory_bytes_per_s = 150e9;
 /// Share of PCIe's rate that pinned copies reach.
 inline constexpr double kPinnedCopyShare = 0.8;
 
+/// Host work of a mixture-of-experts layer against a dense one: routing, permutation, counts.
+inline constexpr double kMoeHostFactor = 1.6;
+/// Relative errors by class of the bill, for the band.
+inline constexpr double kBandCompute = 0.12;
+inline constexpr double kBandHost = 0.50;
+inline constexpr double kBandBubble = 0.20;
+inline constexpr double kBandWiresMeasured = 0.40;  ///< collectives measured in the same job
+inline constexpr double kBandWires = 0.60;
+inline constexpr double kBandSource = 0.10;         ///< software versions, clocks, what the description leaves out
+
 }  // namespace chokepoint::simulate

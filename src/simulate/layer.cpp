@@ -326,8 +326,7 @@ LayerCost dense_layer(const StepContext& c) {
   add_traffic(c, traffic(m, c.software, m.ffn_hidden), cost);
   const double parameters = a.parameters + (m.gated_mlp ? 3 : 2) * ffn * m.hidden;
   add_casts(c, 2.0 * m.hidden + ffn + static_cast<double>(m.heads) * m.head_dim / t, parameters, cost);
-  cost.gradient_s = gradient_accumulation(c, parameters);
-  cost.backward.compute += cost.gradient_s;
+  cost.backward.compute += gradient_accumulation(c, parameters);
   add_tensor(c, m.hidden, a.qkv.input_gradient + up.input_gradient, a.qkv.weight_gradient + up.weight_gradient,
              m.parallel_block ? 1 : 2, cost);
   add_context(c, a.forward, a.backward, cost);
@@ -387,8 +386,7 @@ LayerCost moe_layer(const StepContext& c) {
   const double parameters =
       a.parameters + (m.gated_mlp ? 3 : 2) * m.hidden * (local * width + moe.shared_ffn_hidden / t);
   add_casts(c, 2.0 * m.hidden + active, parameters, cost);
-  cost.gradient_s = gradient_accumulation(c, parameters);
-  cost.backward.compute += cost.gradient_s;
+  cost.backward.compute += gradient_accumulation(c, parameters);
   add_tensor(c, m.hidden, a.qkv.input_gradient, a.qkv.weight_gradient, c.strategy.expert > 1 ? 1 : 2, cost);
   add_context(c, a.forward, a.backward, cost);
   if (c.strategy.expert > 1) {
@@ -399,8 +397,8 @@ LayerCost moe_layer(const StepContext& c) {
   }
   in_step(c, a, cost);
   add_host(c, cost);
-  cost.forward.host *= 1.6;
-  cost.backward.host *= 1.6;
+  cost.forward.host *= kMoeHostFactor;
+  cost.backward.host *= kMoeHostFactor;
   add_recompute(c, a, cost);
   return cost;
 }

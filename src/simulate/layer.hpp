@@ -27,7 +27,6 @@ struct LayerCost {
   double matmul_flops = 0;   ///< forward, this rank
   double matmul_s = 0;       ///< forward GEMM and attention time, this rank
   double recompute_flops = 0; ///< products run again in backward, this rank
-  double gradient_s = 0;     ///< accumulation of weight gradients, part of backward.compute
 };
 
 struct EndCost {             ///< embedding (first stage) or head and loss (last stage)

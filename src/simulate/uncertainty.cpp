@@ -3,29 +3,26 @@
 // better than those taken from a data sheet.
 #include "uncertainty.hpp"
 
+#include "constants.hpp"
+
 #include <cmath>
 
 namespace chokepoint::simulate {
 
 void set_band(const parallel::Job& job, Prediction& p) {
-  // Chosen so that the band holds 70-75 % of the rows of trust A and B, sources counted once (docs/validation.md).
-  constexpr double kCompute = 0.12;
-  constexpr double kHost = 0.50;
-  constexpr double kBubble = 0.20;
   const bool measured = job.cluster.measured.all_reduce || job.cluster.measured.host_all_reduce;
-  const double network = measured ? 0.40 : 0.60;
+  const double network = measured ? kBandWiresMeasured : kBandWires;
   const double total = p.step_time_s > 0 ? p.step_time_s : 1;
   const auto share = [&](std::initializer_list<Bill> items) {
     double sum = 0;
     for (const Bill item : items) sum += p.item(item);
     return sum / total;
   };
-  const double compute = share({Bill::kCompute, Bill::kRecompute, Bill::kOptimizer}) * kCompute;
+  const double compute = share({Bill::kCompute, Bill::kRecompute, Bill::kOptimizer}) * kBandCompute;
   const double wires = share({Bill::kTensor, Bill::kContext, Bill::kExpert, Bill::kPipeline, Bill::kDataGather, Bill::kDataReduce}) * network;
-  const double host = share({Bill::kHost, Bill::kOther, Bill::kOffload}) * kHost;
-  const double bubble = share({Bill::kBubble}) * kBubble;
-  constexpr double kSource = 0.10;  // software versions, clocks, what the description leaves out
-  const double sigma = std::sqrt(compute * compute + wires * wires + host * host + bubble * bubble + kSource * kSource);
+  const double host = share({Bill::kHost, Bill::kOther, Bill::kOffload}) * kBandHost;
+  const double bubble = share({Bill::kBubble}) * kBandBubble;
+  const double sigma = std::sqrt(compute * compute + wires * wires + host * host + bubble * bubble + kBandSource * kBandSource);
   constexpr double kEightyPercent = 1.2816;
   p.step_time_low_s = p.step_time_s * std::exp(-kEightyPercent * sigma);
   p.step_time_high_s = p.step_time_s * std::exp(kEightyPercent * sigma);
