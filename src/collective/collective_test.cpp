@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chokepoint/base/units.hpp>
 #include <chokepoint/collective/collective.hpp>
+#include <chokepoint/collective/constants.hpp>
 #include <gtest/gtest.h>
-
-#include "constants.hpp"
 
 namespace chokepoint::collective {
 namespace {
+
+const Constants kConstants;
 
 using topology::Bandwidth;
 using topology::DeviceKind;
@@ -330,6 +331,20 @@ TEST(Collective, StagesWithinAHostMeetItsEdgeWhenThePipelineFillsMore) {
   const Network network(cluster_of(host, 2), ampere());
   EXPECT_LT(network.send(1e9, 4, 8).time_s, network.send(1e9, 4, 16).time_s);
   EXPECT_NEAR(network.send(1e9, 4, 16).time_s, network.send(1e9, 8, 16).time_s / 2, 1e-3 * network.send(1e9, 8, 16).time_s);
+}
+
+TEST(CollectiveConstants, ReferencesWriteIntoTheSetTheyWereTakenFrom) {
+  Constants constants;
+  const Network before(cluster_of(switched_host(8, 300), 1), ampere(), {}, constants);
+  for (const ParameterRef& ref : refs(constants)) {
+    EXPECT_EQ(ref.info.value, *ref.value) << ref.info.name;
+    EXPECT_FALSE(ref.info.source.empty()) << ref.info.name;
+    if (ref.info.name == "collective.nvlink") *ref.value /= 2;
+  }
+  const Network after(cluster_of(switched_host(8, 300), 1), ampere(), {}, constants);
+  const Group group{.ranks = 8, .ranks_per_host = 8};
+  EXPECT_NEAR(after.cost(Op::kAllGather, kGiBytes, group).peak_bus_bytes_per_s, 300e9 * Constants{}.nvlink / 2, 1e6);
+  EXPECT_NEAR(before.cost(Op::kAllGather, kGiBytes, group).peak_bus_bytes_per_s, 300e9 * Constants{}.nvlink, 1e6);
 }
 
 }  // namespace

@@ -14,8 +14,6 @@
 #include <map>
 #include <numeric>
 
-#include "constants.hpp"
-
 namespace chokepoint::collective {
 namespace {
 
@@ -87,7 +85,7 @@ std::vector<std::vector<int>> sibling_groups(const std::vector<int>& gpus, int m
 /// Hops counted on directed links, and on the memory of sockets by copies that stop there.
 class Loads {
  public:
-  Loads(const Host& host, const Scale& scale) : host_(host), scale_(scale), hops_(host.links.size(), 0.0), copies_(host.devices.size(), 0.0) {
+  Loads(const Host& host, const Context& context) : host_(host), context_(context), hops_(host.links.size(), 0.0), copies_(host.devices.size(), 0.0) {
     for (const Link& link : host.links) {
       capacity_.push_back(capacity_of(link, false));
       bounce_capacity_.push_back(capacity_of(link, true));
@@ -97,7 +95,7 @@ class Loads {
       if (link.kind != LinkKind::kMemory) continue;
       // Copies per second that a socket's memory takes: each is written once and read once.
       double& memory = memory_[static_cast<std::size_t>(link.to)];
-      memory = std::max(memory, link.bandwidth.effective() * kConstants.dram * scale.pcie / 2);
+      memory = std::max(memory, link.bandwidth.effective() * context.constants.dram * context.scale.pcie / 2);
     }
   }
 
@@ -139,7 +137,7 @@ class Loads {
     for (std::size_t i = 0; i < hops_.size(); ++i) {
       if (hops_[i] <= 0) continue;
       const Link& link = host_.links[i];
-      limit.wire_bytes_per_s = std::min(limit.wire_bytes_per_s, link.bandwidth.effective() * scale_of(scale_, link.kind) / hops_[i]);
+      limit.wire_bytes_per_s = std::min(limit.wire_bytes_per_s, link.bandwidth.effective() * scale_of(context_.scale, link.kind) / hops_[i]);
       if (capacity(i) / hops_[i] >= limit.bytes_per_s) continue;
       limit.bytes_per_s = capacity(i) / hops_[i];
       limit.kind = kind_of(link.kind);
@@ -160,20 +158,21 @@ class Loads {
   double capacity(std::size_t index) const { return bounced_ ? bounce_capacity_[index] : capacity_[index]; }
 
   double capacity_of(const Link& link, bool bounced) const {
+    const Constants& constants = context_.constants;
     double share = 1;
     switch (link.kind) {
-      case LinkKind::kNvLink: share = kConstants.nvlink; break;
-      case LinkKind::kXgmi: share = kConstants.xgmi; break;
-      case LinkKind::kPcie: share = bounced ? kConstants.bounce : kConstants.pcie; break;
+      case LinkKind::kNvLink: share = constants.nvlink; break;
+      case LinkKind::kXgmi: share = constants.xgmi; break;
+      case LinkKind::kPcie: share = bounced ? constants.bounce : constants.pcie; break;
       case LinkKind::kMemory:
       case LinkKind::kSocket: break;
     }
     if (link.bandwidth.measured_bytes_per_s) share = 1;
-    return link.bandwidth.effective() * share * scale_of(scale_, link.kind);
+    return link.bandwidth.effective() * share * scale_of(context_.scale, link.kind);
   }
 
   const Host& host_;
-  Scale scale_;
+  const Context& context_;
   std::vector<double> hops_, copies_;
   std::vector<double> capacity_, bounce_capacity_, memory_;
   std::vector<std::size_t> touched_;
@@ -218,7 +217,7 @@ double cut_of(const std::vector<std::vector<double>>& direct, std::size_t mask) 
 }
 
 /// Rings that direct links between the members carry together; 0 when they do not connect all members.
-Limit direct_rings(const Host& host, const Scale& scale, const std::vector<int>& group) {
+Limit direct_rings(const Host& host, const Context& context, const std::vector<int>& group) {
   const std::size_t n = group.size();
   if (n > kMaxCutMembers) return {};
   std::vector<std::vector<double>> direct(n, std::vector<double>(n, 0.0));
@@ -245,8 +244,8 @@ Limit direct_rings(const Host& host, const Scale& scale, const std::vector<int>&
   if (rings <= 0) return {};
   Limit limit;
   limit.kind = LimitKind::kNvLink;
-  limit.wire_bytes_per_s = rings * scale.nvlink;
-  limit.bytes_per_s = limit.wire_bytes_per_s * (example->kind == LinkKind::kXgmi ? kConstants.xgmi : kConstants.nvlink);
+  limit.wire_bytes_per_s = rings * context.scale.nvlink;
+  limit.bytes_per_s = limit.wire_bytes_per_s * (example->kind == LinkKind::kXgmi ? context.constants.xgmi : context.constants.nvlink);
   limit.where = std::string(example->kind == LinkKind::kXgmi ? "Infinity Fabric" : "NVLink") + " between the " + std::to_string(n) + " GPUs of a group";
   return limit;
 }
@@ -267,9 +266,9 @@ void add_ring(Loads& loads, const Routes& routes, const std::vector<int>& group,
 }
 
 /// Best order of a ring that all sibling groups take at once, and the rate of the same ring left open.
-Limit routed_ring(const Host& host, const Scale& scale, const std::vector<std::vector<int>>& groups, double& chain_bytes_per_s) {
+Limit routed_ring(const Host& host, const Context& context, const std::vector<std::vector<int>>& groups, double& chain_bytes_per_s) {
   const Routes routes(host, groups);
-  Loads loads(host, scale);
+  Loads loads(host, context);
   std::vector<std::size_t> order(groups.front().size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::vector<std::size_t> best = order;
@@ -294,9 +293,9 @@ Limit routed_ring(const Host& host, const Scale& scale, const std::vector<std::v
 }
 
 /// What one GPU sends when every member talks to every other at once.
-Limit routed_all_to_all(const Host& host, const Scale& scale, const std::vector<std::vector<int>>& groups) {
+Limit routed_all_to_all(const Host& host, const Context& context, const std::vector<std::vector<int>>& groups) {
   const Routes routes(host, groups);
-  Loads loads(host, scale);
+  Loads loads(host, context);
   const double share = 1.0 / (static_cast<double>(groups.front().size()) - 1);
   for (const std::vector<int>& group : groups) {
     for (const int from : group) {
@@ -310,24 +309,24 @@ Limit routed_all_to_all(const Host& host, const Scale& scale, const std::vector<
   return loads.limit();
 }
 
-double transport_share(topology::Transport transport, double line_bytes_per_s) {
+double transport_share(const Constants& constants, topology::Transport transport, double line_bytes_per_s) {
   using topology::Transport;
   switch (transport) {
-    case Transport::kInfiniBand: return kConstants.infiniband;
-    case Transport::kRoce: return kConstants.roce;
-    case Transport::kEfa: return kConstants.efa;
-    case Transport::kSlingshot: return kConstants.slingshot;
-    case Transport::kOmniPath: return kConstants.omni_path;
+    case Transport::kInfiniBand: return constants.infiniband;
+    case Transport::kRoce: return constants.roce;
+    case Transport::kEfa: return constants.efa;
+    case Transport::kSlingshot: return constants.slingshot;
+    case Transport::kOmniPath: return constants.omni_path;
     case Transport::kTcp: break;
   }
   // One process drives a NIC through the kernel: a few GB/s whatever the wire could do.
-  return std::min(kConstants.tcp, kConstants.tcp_cap_bytes_per_s / std::max(1.0, line_bytes_per_s));
+  return std::min(constants.tcp, constants.tcp_cap_bytes_per_s / std::max(1.0, line_bytes_per_s));
 }
 
-double transport_hop(topology::Transport transport) {
+double transport_hop(const Constants& constants, topology::Transport transport) {
   using topology::Transport;
-  if (transport == Transport::kEfa || transport == Transport::kSlingshot) return kConstants.efa_hop;
-  return transport == Transport::kTcp || transport == Transport::kOmniPath ? kConstants.tcp_hop : 1.0;
+  if (transport == Transport::kEfa || transport == Transport::kSlingshot) return constants.efa_hop;
+  return transport == Transport::kTcp || transport == Transport::kOmniPath ? constants.tcp_hop : 1.0;
 }
 
 /// GPU with the shortest way to the NIC; ways of equal length go to the GPU that serves fewer NICs so far.
@@ -350,21 +349,21 @@ std::string gigabits(double bytes_per_s) { return std::to_string(std::lround(byt
 
 }  // namespace
 
-Limit host_egress(const topology::Cluster& cluster, const Scale& scale) {
+Limit host_egress(const topology::Cluster& cluster, const Context& context) {
   const Host& host = cluster.hosts.front().host;
   Limit egress;
   egress.kind = LimitKind::kNic;
   if (cluster.host_count() < 2 || cluster.fabric.kind == topology::FabricKind::kNone) return {};
   const std::vector<int> nics = topology::compute_nics(host);
   if (cluster.fabric.node_measured_bytes_per_s) {
-    egress.bytes_per_s = *cluster.fabric.node_measured_bytes_per_s * scale.nic;
+    egress.bytes_per_s = *cluster.fabric.node_measured_bytes_per_s * context.scale.nic;
     egress.wire_bytes_per_s = egress.bytes_per_s;
     egress.kind = LimitKind::kMeasured;
     egress.where = "measured bandwidth of each host into the fabric";
     return egress;
   }
   if (nics.empty()) return {};
-  Loads loads(host, scale);
+  Loads loads(host, context);
   std::map<int, int> served;
   double line = kInfinity;
   for (const int nic : nics) {
@@ -377,9 +376,9 @@ Limit host_egress(const topology::Cluster& cluster, const Scale& scale) {
   }
   if (line == kInfinity) line = gbit(100);
   const double count = static_cast<double>(nics.size());
-  const double share = transport_share(cluster.fabric.transport, line);
-  egress.bytes_per_s = count * line * share * scale.nic;
-  egress.wire_bytes_per_s = count * line * scale.nic;
+  const double share = transport_share(context.constants, cluster.fabric.transport, line);
+  egress.bytes_per_s = count * line * share * context.scale.nic;
+  egress.wire_bytes_per_s = count * line * context.scale.nic;
   egress.where = std::to_string(nics.size()) + " x " + gigabits(line) + (nics.size() == 1 ? " NIC of each host" : " NICs of each host");
   const Limit inside = loads.limit();
   if (inside.bytes_per_s > 0 && inside.bytes_per_s * count < egress.bytes_per_s) {
@@ -394,11 +393,11 @@ Limit host_egress(const topology::Cluster& cluster, const Scale& scale) {
 namespace {
 
 /// Leaf up-links: of the hosts under a leaf, those whose ring neighbour sits under another one send through them.
-void apply_fabric(Path& path, const topology::Fabric& fabric, const Scale& scale, int hosts, int host_stride) {
-  path.network_direct_bytes_per_s = path.network.bytes_per_s * kConstants.network_direct;
+void apply_fabric(Path& path, const topology::Fabric& fabric, const Context& context, int hosts, int host_stride) {
+  path.network_direct_bytes_per_s = path.network.bytes_per_s * context.constants.network_direct;
   const int leaf = fabric.hosts_per_leaf;
   if (leaf <= 0 || fabric.oversubscription <= 1 || hosts * host_stride <= leaf) return;
-  const double over = fabric.oversubscription / scale.fabric;
+  const double over = fabric.oversubscription / context.scale.fabric;
   const double crossing = static_cast<double>(std::min(host_stride, leaf)) / leaf;
   const double ring = std::min(1.0, 1 / (over * crossing));
   const double outside = static_cast<double>(std::max(0, hosts - std::max(1, leaf / host_stride))) / std::max(1, hosts - 1);
@@ -411,21 +410,21 @@ void apply_fabric(Path& path, const topology::Fabric& fabric, const Scale& scale
 }
 
 /// Share of the link rate that NVLink SHARP turns into algorithm bandwidth; 0 where the switch cannot reduce.
-double nvls_share(const hardware::Accelerator& accelerator) {
+double nvls_share(const Constants& constants, const hardware::Accelerator& accelerator) {
   using hardware::Architecture;
-  if (accelerator.architecture == Architecture::kHopper) return kConstants.nvls_hopper;
-  return accelerator.architecture == Architecture::kBlackwell ? kConstants.nvls_blackwell : 0.0;
+  if (accelerator.architecture == Architecture::kHopper) return constants.nvls_hopper;
+  return accelerator.architecture == Architecture::kBlackwell ? constants.nvls_blackwell : 0.0;
 }
 
 /// Rings of a group whose members all hang on a switch: each link carries one flow a direction, whatever its siblings do.
-Limit switch_ring(const Host& host, const Scale& scale, const std::vector<int>& group) {
+Limit switch_ring(const Host& host, const Context& context, const std::vector<int>& group) {
   Limit ring;
   ring.bytes_per_s = kInfinity;
   for (const Link& link : host.links) {
     if (!is_direct(link) || std::find(group.begin(), group.end(), link.from) == group.end()) continue;
-    const double share = link.bandwidth.measured_bytes_per_s ? 1 : link.kind == LinkKind::kXgmi ? kConstants.xgmi : kConstants.nvlink;
-    const double rate = link.bandwidth.effective() * share * scale.nvlink;
-    if (rate < ring.bytes_per_s) ring = Limit{rate, link.bandwidth.effective() * scale.nvlink, LimitKind::kNvLink, words_for(host, link)};
+    const double share = link.bandwidth.measured_bytes_per_s ? 1 : link.kind == LinkKind::kXgmi ? context.constants.xgmi : context.constants.nvlink;
+    const double rate = link.bandwidth.effective() * share * context.scale.nvlink;
+    if (rate < ring.bytes_per_s) ring = Limit{rate, link.bandwidth.effective() * context.scale.nvlink, LimitKind::kNvLink, words_for(host, link)};
   }
   return ring.bytes_per_s == kInfinity ? Limit{} : ring;
 }
@@ -437,28 +436,28 @@ double torus_share(int dimensions, int members, int size) {
   return std::clamp(std::log(members) / std::log(size), 1.0 / dimensions, 1.0);
 }
 
-void set_inside(Path& path, const Host& host, const hardware::Accelerator& accelerator, const Scale& scale, const Group& group) {
+void set_inside(Path& path, const Host& host, const hardware::Accelerator& accelerator, const Context& context, const Group& group) {
   const auto groups = sibling_groups(host.gpus(), group.ranks_per_host, group.local_stride);
   if (groups.empty() || path.per_island < 2) return;
   const bool switched = through_nvswitch(host, groups.front());
   if (group.ranks_per_host < 2) {
     // One rank per host inside a rack-scale NVLink domain: its own links into the switch bound it.
-    path.ring = switch_ring(host, scale, {groups.front().front()});
+    path.ring = switch_ring(host, context, {groups.front().front()});
     path.direct = path.ring;
   } else if (switched) {
-    path.ring = switch_ring(host, scale, groups.front());
+    path.ring = switch_ring(host, context, groups.front());
     path.direct = path.ring;
   } else {
     // The slowest sibling sets the pace: its ranks meet those of the others in the next operation of another group.
-    path.ring = direct_rings(host, scale, groups.front());
+    path.ring = direct_rings(host, context, groups.front());
     for (const std::vector<int>& sibling : groups) {
-      const Limit ring = direct_rings(host, scale, sibling);
+      const Limit ring = direct_rings(host, context, sibling);
       if (ring.bytes_per_s < path.ring.bytes_per_s) path.ring = ring;
     }
     path.hop = path.ring.bytes_per_s > 0 ? HopKind::kNvLink : HopKind::kPcie;
-    const Limit routed = routed_ring(host, scale, groups, path.chain_bytes_per_s);
+    const Limit routed = routed_ring(host, context, groups, path.chain_bytes_per_s);
     if (routed.bytes_per_s > path.ring.bytes_per_s) path.ring = routed;
-    path.direct = routed_all_to_all(host, scale, groups);
+    path.direct = routed_all_to_all(host, context, groups);
     path.has_ll128 = path.hop == HopKind::kNvLink;
   }
   if (host.torus_dimensions > 0) {
@@ -470,7 +469,7 @@ void set_inside(Path& path, const Host& host, const hardware::Accelerator& accel
     path.torus_dimensions = std::max(1, static_cast<int>(std::lround(share * host.torus_dimensions)));
   }
   path.chain_bytes_per_s = std::max(path.chain_bytes_per_s, path.ring.bytes_per_s);
-  if (switched && path.per_island > 2) path.nvls_bytes_per_s = path.ring.wire_bytes_per_s * nvls_share(accelerator);
+  if (switched && path.per_island > 2) path.nvls_bytes_per_s = path.ring.wire_bytes_per_s * nvls_share(context.constants, accelerator);
 }
 
 /// What was measured on this cluster for this group: inside a host the host's value, over hosts the allocation's, of
@@ -498,7 +497,7 @@ void set_measured(Path& path, const topology::MeasuredCollectives& measured, int
 
 }  // namespace
 
-Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Scale& scale, const Group& group) {
+Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Context& context, const Group& group) {
   const Host& host = cluster.hosts.front().host;
   Path path;
   path.ranks = std::max(1, group.ranks);
@@ -507,17 +506,17 @@ Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& ac
   const int domain = std::clamp(host.nvlink_domain_hosts / std::max(1, group.host_stride), 1, hosts);
   path.islands = (hosts + domain - 1) / domain;
   path.per_island = std::max(1, path.ranks / path.islands);
-  set_inside(path, host, accelerator, scale, group);
+  set_inside(path, host, accelerator, context, group);
   const int siblings = std::max(1, cluster.gpus_per_host() / per_host);
   if (path.islands > 1) {
-    path.network = host_egress(cluster, scale);
+    path.network = host_egress(cluster, context);
     path.network.bytes_per_s *= static_cast<double>(domain) / siblings;
     path.network.wire_bytes_per_s *= static_cast<double>(domain) / siblings;
     if (siblings > 1 && !path.network.where.empty()) path.network.where += ", shared by " + std::to_string(siblings) + " groups";
-    path.network_hop = transport_hop(cluster.fabric.transport);
-    path.step_s = cluster.fabric.transport == topology::Transport::kEfa ? kConstants.efa_step_s : 0;
+    path.network_hop = transport_hop(context.constants, cluster.fabric.transport);
+    path.step_s = cluster.fabric.transport == topology::Transport::kEfa ? context.constants.efa_step_s : 0;
     path.tree_pays = cluster.fabric.transport != topology::Transport::kTcp;
-    apply_fabric(path, cluster.fabric, scale, hosts, group.host_stride);
+    apply_fabric(path, cluster.fabric, context, hosts, group.host_stride);
   }
   set_measured(path, cluster.measured, siblings);
   return path;

@@ -2,10 +2,17 @@
 #pragma once
 // Bandwidth part of a group: which directed links the rings of the group and of its siblings load, and how often.
 #include <chokepoint/collective/collective.hpp>
+#include <chokepoint/collective/constants.hpp>
 #include <optional>
 #include <string>
 
 namespace chokepoint::collective {
+
+/// What a caller may vary.
+struct Context {
+  Scale scale;
+  Constants constants;
+};
 
 /// A bandwidth and the link that sets it.
 struct Limit {
@@ -38,8 +45,8 @@ struct Path {
   std::optional<double> measured_all_reduce, measured_all_gather, measured_reduce_scatter;
 };
 
-Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Scale& scale, const Group& group);
+Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Context& context, const Group& group);
 /// Bandwidth of one host into the fabric, all NICs together.
-Limit host_egress(const topology::Cluster& cluster, const Scale& scale);
+Limit host_egress(const topology::Cluster& cluster, const Context& context);
 
 }  // namespace chokepoint::collective

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "constants.hpp"
-
 namespace chokepoint::collective {
 namespace {
 
@@ -19,10 +17,11 @@ struct Protocol {
   double share = 1;                       ///< of the bandwidth of simple
   double cap_bytes_per_s = kInfinity;
 };
-constexpr std::array<Protocol, 3> kProtocols{
-    Protocol{"ll", kConstants.ll, kConstants.ll_share, kConstants.ll_cap_bytes_per_s},
-    Protocol{"ll128", kConstants.ll128, kConstants.ll128_share, kInfinity},
-    Protocol{"simple", kConstants.simple, 1, kInfinity}};
+std::array<Protocol, 3> protocols(const Constants& constants) {
+  return {Protocol{"ll", constants.ll, constants.ll_share, constants.ll_cap_bytes_per_s},
+          Protocol{"ll128", constants.ll128, constants.ll128_share, kInfinity},
+          Protocol{"simple", constants.simple, 1, kInfinity}};
+}
 
 /// One curve at one size.
 struct Candidate {
@@ -41,14 +40,14 @@ struct Shape {
   bool open = false;      ///< a chain: the hop that closes the ring is not used
 };
 
-Shape shape_of(Op op, double bytes, int n) {
+Shape shape_of(Op op, double bytes, int n, const Constants& constants) {
   const double part = static_cast<double>(n - 1) / n;
   switch (op) {
     case Op::kAllReduce: return {2 * part * bytes, 2, 1};
     case Op::kAllGather:
-    case Op::kReduceScatter: return {part * bytes, 1, kConstants.gather_hop};
+    case Op::kReduceScatter: return {part * bytes, 1, constants.gather_hop};
     case Op::kBroadcast:
-    case Op::kReduce: return {bytes, 1, kConstants.chain_hop, true};
+    case Op::kReduce: return {bytes, 1, constants.chain_hop, true};
     case Op::kAllToAll: return {part * bytes, 1, 1};
     case Op::kSendRecv: return {bytes, 1, 1};
   }
@@ -86,7 +85,7 @@ Candidate ring(const Shape& shape, const Path& path, const Protocol& protocol) {
 
 /// Double binary tree over islands, a chain inside: up and down. An island sends its whole buffer once when there are
 /// two islands, up to twice (as inner node of one tree and leaf of the other) when there are more.
-Candidate tree(double bytes, const Path& path, const Protocol& protocol) {
+Candidate tree(double bytes, const Path& path, const Protocol& protocol, const Constants& constants) {
   const double levels = std::log2(static_cast<double>(path.islands));
   const double latency = protocol.latency.base_s + 2 * ((path.per_island - 1) * hop_s(path, protocol.latency) +
                                                         levels * path.network_hop * protocol.latency.network_hop_s);
@@ -94,23 +93,23 @@ Candidate tree(double bytes, const Path& path, const Protocol& protocol) {
   const double outside = sent / std::min(path.network.bytes_per_s * protocol.share, protocol.cap_bytes_per_s);
   double inside = 0;
   if (path.per_island > 1) {
-    inside = 2 * bytes / std::min(path.ring.bytes_per_s * kConstants.tree * protocol.share, protocol.cap_bytes_per_s);
+    inside = 2 * bytes / std::min(path.ring.bytes_per_s * constants.tree * protocol.share, protocol.cap_bytes_per_s);
   }
   return {latency, std::max(inside, outside), "tree", protocol.name};
 }
 
 /// The switch reduces and multicasts: each GPU sends and receives about the whole buffer once. Over islands a tree.
-Candidate nvls(double bytes, const Path& path) {
-  Candidate candidate{kConstants.nvls_latency_s, bytes / path.nvls_bytes_per_s, "nvls", "simple"};
+Candidate nvls(double bytes, const Path& path, const Constants& constants) {
+  Candidate candidate{constants.nvls_latency_s, bytes / path.nvls_bytes_per_s, "nvls", "simple"};
   if (path.islands == 1) return candidate;
   const double levels = std::log2(static_cast<double>(path.islands));
-  candidate.latency_s += 2 * levels * path.network_hop * kConstants.simple.network_hop_s;
+  candidate.latency_s += 2 * levels * path.network_hop * constants.simple.network_hop_s;
   candidate.transfer_s = std::max(candidate.transfer_s, (path.islands == 2 ? bytes : 2 * bytes) / path.network.bytes_per_s);
   return candidate;
 }
 
 /// Everyone to everyone, or one to one.
-Candidate direct(Op op, double bytes, const Path& path, const Protocol& protocol) {
+Candidate direct(Op op, double bytes, const Path& path, const Protocol& protocol, const Constants& constants) {
   const double n = path.ranks;
   const double g = path.per_island;
   const bool crosses = path.islands > 1;
@@ -121,34 +120,35 @@ Candidate direct(Op op, double bytes, const Path& path, const Protocol& protocol
   if (op == Op::kSendRecv) {
     transfer = bytes / (crosses ? std::min(path.network.bytes_per_s * protocol.share, protocol.cap_bytes_per_s) : inside_rate);
   } else {
-    latency += (n - 1) * kConstants.peer_s;
-    if (g > 1) transfer = bytes * (g - 1) / n / (inside_rate * kConstants.direct);
+    latency += (n - 1) * constants.peer_s;
+    if (g > 1) transfer = bytes * (g - 1) / n / (inside_rate * constants.direct);
     if (crosses) transfer = std::max(transfer, g * bytes * (n - g) / n / (path.network_direct_bytes_per_s * protocol.share));
   }
   return {latency, transfer, "direct", protocol.name};
 }
 
-Candidate fastest(Op op, double bytes, const Path& path, double latency_scale) {
-  const Shape shape = shape_of(op, bytes, path.ranks);
+Candidate fastest(Op op, double bytes, const Path& path, const Context& context) {
+  const Constants& constants = context.constants;
+  const Shape shape = shape_of(op, bytes, path.ranks, constants);
   Candidate best;
   double best_s = kInfinity;
   const auto offer = [&](Candidate candidate) {
-    candidate.latency_s *= latency_scale;
+    candidate.latency_s *= context.scale.latency;
     if (candidate.time_s() < best_s) {
       best = candidate;
       best_s = candidate.time_s();
     }
   };
-  for (const Protocol& protocol : kProtocols) {
+  for (const Protocol& protocol : protocols(context.constants)) {
     if (protocol.name == "ll128" && !path.has_ll128) continue;
     if (op == Op::kAllToAll || op == Op::kSendRecv) {
-      offer(direct(op, bytes, path, protocol));
+      offer(direct(op, bytes, path, protocol, constants));
       continue;
     }
     offer(ring(shape, path, protocol));
-    if (op == Op::kAllReduce && path.islands > 1) offer(tree(bytes, path, protocol));
+    if (op == Op::kAllReduce && path.islands > 1) offer(tree(bytes, path, protocol, constants));
   }
-  if (op == Op::kAllReduce && path.nvls_bytes_per_s > 0) offer(nvls(bytes, path));
+  if (op == Op::kAllReduce && path.nvls_bytes_per_s > 0) offer(nvls(bytes, path, constants));
   return best;
 }
 
@@ -184,11 +184,11 @@ double floor_s(Op op, double bytes, const Path& path) {
 }
 
 /// Everyone to everyone when islands copy what they received: all copies pass the links inside, a share the NICs.
-Candidate copied_exchange(double bytes, double network_share, const Path& path, const Protocol& protocol) {
-  Candidate candidate = direct(Op::kAllToAll, bytes, path, protocol);
+Candidate copied_exchange(double bytes, double network_share, const Path& path, const Protocol& protocol, const Constants& constants) {
+  Candidate candidate = direct(Op::kAllToAll, bytes, path, protocol, constants);
   const double n = path.ranks;
   const double g = path.per_island;
-  const double inside = rate_or_infinity(path.direct.bytes_per_s) * protocol.share * kConstants.direct;
+  const double inside = rate_or_infinity(path.direct.bytes_per_s) * protocol.share * constants.direct;
   const double outside = path.network_direct_bytes_per_s * protocol.share;
   candidate.transfer_s = std::max(bytes * (n - 1) / n / std::min(inside, protocol.cap_bytes_per_s), g * bytes * network_share * (n - g) / n / outside);
   candidate.latency_s += hop_s(path, protocol.latency);
@@ -232,13 +232,13 @@ constexpr double kHuge = 1e15;
 
 }  // namespace
 
-Cost time_of(Op op, double bytes, const Path& path, double latency_scale) {
+Cost time_of(Op op, double bytes, const Path& path, const Context& context) {
   Cost cost;
   if (path.ranks < 2) return cost;
   const double factor = bus_factor(op, path.ranks);
   const double size = std::max(0.0, bytes);
-  Candidate taken = fastest(op, size, path, latency_scale);
-  const double peak_s = fastest(op, kHuge, path, latency_scale).time_s();
+  Candidate taken = fastest(op, size, path, context);
+  const double peak_s = fastest(op, kHuge, path, context).time_s();
   cost.peak_bus_bytes_per_s = kHuge * factor / peak_s;
   const std::optional<double>* measured = measured_for(op, path);
   name_limit(cost, op, taken, size, path);
@@ -258,14 +258,14 @@ Cost time_of(Op op, double bytes, const Path& path, double latency_scale) {
   return cost;
 }
 
-Cost exchange_time(double bytes, double network_share, const Path& path, double latency_scale) {
-  Cost cost = time_of(Op::kAllToAll, bytes, path, latency_scale);
+Cost exchange_time(double bytes, double network_share, const Path& path, const Context& context) {
+  Cost cost = time_of(Op::kAllToAll, bytes, path, context);
   if (network_share >= 1 || path.islands < 2 || path.per_island < 2) return cost;
   const double size = std::max(0.0, bytes);
-  for (const Protocol& protocol : kProtocols) {
+  for (const Protocol& protocol : protocols(context.constants)) {
     if (protocol.name == "ll128" && !path.has_ll128) continue;
-    Candidate candidate = copied_exchange(size, network_share, path, protocol);
-    candidate.latency_s *= latency_scale;
+    Candidate candidate = copied_exchange(size, network_share, path, protocol, context.constants);
+    candidate.latency_s *= context.scale.latency;
     if (candidate.time_s() >= cost.time_s) continue;
     cost.time_s = candidate.time_s();
     cost.latency_s = candidate.latency_s;

@@ -6,9 +6,8 @@
 
 namespace chokepoint::collective {
 
-/// `latency_scale` multiplies every latency (a what-if).
-Cost time_of(Op op, double bytes, const Path& path, double latency_scale);
+Cost time_of(Op op, double bytes, const Path& path, const Context& context);
 /// all_to_all of which only `network_share` of what leaves an island passes its NICs; the rest is copied inside the target.
-Cost exchange_time(double bytes, double network_share, const Path& path, double latency_scale);
+Cost exchange_time(double bytes, double network_share, const Path& path, const Context& context);
 
 }  // namespace chokepoint::collective

@@ -6,6 +6,7 @@
 //   Network network(cluster, accelerator);
 //   Cost cost = network.cost(Op::kAllReduce, 64e6, Group{.ranks = 16, .ranks_per_host = 8});
 #include <chokepoint/base/parameter.hpp>
+#include <chokepoint/collective/constants.hpp>
 #include <chokepoint/hardware/catalogue.hpp>
 #include <chokepoint/topology/topology.hpp>
 #include <map>
@@ -65,7 +66,8 @@ struct Scale {
 /// cache a Network must not be used from several threads at once; copies are independent.
 class Network {
  public:
-  Network(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Scale& scale = {});
+  Network(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Scale& scale = {},
+          const Constants& constants = {});
   ~Network();
   Network(const Network& other);
   Network& operator=(const Network& other);
@@ -89,6 +91,7 @@ class Network {
   std::unique_ptr<State> state_;
 };
 
+/// The default constants, from refs().
 std::vector<Parameter> parameters();
 
 }  // namespace chokepoint::collective

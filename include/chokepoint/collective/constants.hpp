@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Every number of the collective model that is not a data-sheet value. All are global: none belongs to a system, an
-// accelerator name or a table. docs/models/collective.md says what each was fitted on; parameters() lists them.
+// accelerator name or a table. docs/models/collective.md says what each was fitted on; refs() lists them.
+#include <chokepoint/base/parameter.hpp>
+#include <vector>
+
 namespace chokepoint::collective {
 
 /// Latency of one protocol: start, and one hop of the ring over each kind of link.
 struct ProtocolLatency {
-  double base_s;
-  double nvlink_hop_s;
-  double pcie_hop_s;     ///< peer copies and host memory alike
-  double network_hop_s;  ///< InfiniBand or RoCE
+  double base_s = 0;
+  double nvlink_hop_s = 0;
+  double pcie_hop_s = 0;     ///< peer copies and host memory alike
+  double network_hop_s = 0;  ///< InfiniBand or RoCE
 };
 
 struct Constants {
@@ -48,6 +51,8 @@ struct Constants {
   double nvls_blackwell = 0.46;
   double tree = 0.60;            ///< bandwidth of the chain inside a host against a ring
 };
-inline constexpr Constants kConstants{};
+
+/// Every constant with its unit, source and kind; the pointers lead into `constants`.
+std::vector<ParameterRef> refs(Constants& constants);
 
 }  // namespace chokepoint::collective
