@@ -52,11 +52,7 @@ void describe_deepspeed(const Job& job, const Strategy& strategy, Software& s, b
     s.bucket_bytes = 2;                // averaged gradients, copied flat beside param.grad (stage_1_and_2.py)
     s.flat_step_bytes = 4;             // fp32 gradient of the owned partition, one flat tensor
   }
-  // Parameters are fetched tensor by tensor, coalesced up to the prefetch bucket, and copied out of a flat buffer
-  // (runtime/zero/partition_parameters.py). Published ZeRO-3 steps move 45-70 GB/s per host over 200 GB/s of wire, and
-  // most of that time is not hidden.
-  s.fetch_s_per_byte = 1 / 70e9;
-  s.overlap_share = 0.4;
+  s.fetches_by_tensor = true;          // runtime/zero/partition_parameters.py
   if (job.dtype == hardware::Dtype::kBf16 && megatron_model && strategy.zero <= 1) {
     s.accumulation_bytes = 4;  // BF16_Optimizer keeps fp32 gradients beside the bf16 ones
   }

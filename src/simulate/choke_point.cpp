@@ -39,14 +39,14 @@ struct Change {
   double step_time_s;
 };
 
-double with_scale(const parallel::Job& job, const Prediction& p, const collective::Scale& scale) {
-  return Predictor(job, scale).evaluate(p.strategy).step_time_s;
+double with_scale(const parallel::Job& job, const Prediction& p, const collective::Scale& scale, const Parameters& parameters) {
+  return Predictor(job, scale, parameters).evaluate(p.strategy).step_time_s;
 }
 
-void link_changes(const parallel::Job& job, const Prediction& p, std::vector<Change>& changes) {
+void link_changes(const parallel::Job& job, const Prediction& p, const Parameters& parameters, std::vector<Change>& changes) {
   using collective::LimitKind;
   const auto changed = [&](const char* kind, std::string where, const char* text, const collective::Scale& scale) {
-    changes.push_back({kind, std::move(where), text, with_scale(job, p, scale)});
+    changes.push_back({kind, std::move(where), text, with_scale(job, p, scale, parameters)});
   };
   collective::Scale scale;
   scale.nvlink = 2;
@@ -97,9 +97,9 @@ void device_changes(const Prediction& p, std::vector<Change>& changes) {
 
 }  // namespace
 
-void find_choke_points(const parallel::Job& job, Prediction& p) {
+void find_choke_points(const parallel::Job& job, Prediction& p, const Parameters& parameters) {
   std::vector<Change> changes;
-  link_changes(job, p, changes);
+  link_changes(job, p, parameters, changes);
   device_changes(p, changes);
   std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.step_time_s < b.step_time_s; });
   p.choke_points.clear();

@@ -13,7 +13,7 @@ namespace chokepoint::simulate {
 
 namespace {
 
-double step_at(const parallel::Job& job, const Prediction& p, double factor, bool between_hosts) {
+double step_at(const parallel::Job& job, const Prediction& p, const Parameters& parameters, double factor, bool between_hosts) {
   collective::Scale scale;
   if (between_hosts) {
     scale.nic = factor;
@@ -36,7 +36,7 @@ double step_at(const parallel::Job& job, const Prediction& p, double factor, boo
     slow(measured.host_all_gather);
     slow(measured.host_reduce_scatter);
   }
-  return Predictor(scaled, scale).evaluate(p.strategy).step_time_s;
+  return Predictor(scaled, scale, parameters).evaluate(p.strategy).step_time_s;
 }
 
 std::string suspect_of(const Implied& implied, bool between_hosts) {
@@ -59,7 +59,7 @@ std::string suspect_of(const Implied& implied, bool between_hosts) {
 
 }  // namespace
 
-Implied implied_bandwidth(const parallel::Job& job, const Prediction& p, double measured_s) {
+Implied implied_bandwidth(const parallel::Job& job, const Prediction& p, double measured_s, const Parameters& parameters) {
   Implied out;
   out.measured_step_time_s = measured_s;
   out.ratio = measured_s / p.step_time_s;
@@ -76,11 +76,11 @@ Implied implied_bandwidth(const parallel::Job& job, const Prediction& p, double 
   }
   double low = 1e-4;
   double high = 1e3;
-  if (step_at(job, p, high, between_hosts) < measured_s && step_at(job, p, low, between_hosts) > measured_s) {
+  if (step_at(job, p, parameters, high, between_hosts) < measured_s && step_at(job, p, parameters, low, between_hosts) > measured_s) {
     out.explained_by_wires = true;
     for (int i = 0; i < 60; ++i) {
       const double middle = std::sqrt(low * high);
-      (step_at(job, p, middle, between_hosts) > measured_s ? low : high) = middle;
+      (step_at(job, p, parameters, middle, between_hosts) > measured_s ? low : high) = middle;
     }
     out.bytes_per_s = out.expected_bytes_per_s * std::sqrt(low * high);
   }

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "constants.hpp"
 
 namespace chokepoint::simulate {
 
@@ -143,7 +142,7 @@ compute::AttentionShape attention_shape(const StepContext& c) {
 void add_tensor(const StepContext& c, double hidden, double hidden_dgrad_s, double hiding_wgrad_s, int halves, LayerCost& cost) {
   if (c.strategy.tensor == 1) return;
   const double bytes = c.tokens * hidden * 2;
-  const double slow = interference(c.job.accelerator);
+  const double slow = interference(c.job.accelerator, c.constants);
   double forward = 0;
   double backward = 0;
   if (c.strategy.sequence_parallel) {
@@ -173,8 +172,8 @@ void add_tensor(const StepContext& c, double hidden, double hidden_dgrad_s, doub
     // No more hides than the products take: forward those of the columns, backward both gradients unless one already
     // hides something.
     const double hiding_backward = hidden_dgrad_s + (c.software.wgrad_hides_tensor ? 0 : hiding_wgrad_s);
-    forward = std::max(kAsyncTensorExposed * forward, forward - hidden_dgrad_s);
-    backward = std::max(kAsyncTensorExposed * backward, backward - hiding_backward);
+    forward = std::max(c.constants.async_tensor_exposed * forward, forward - hidden_dgrad_s);
+    backward = std::max(c.constants.async_tensor_exposed * backward, backward - hiding_backward);
   }
   cost.forward.tensor += forward;
   cost.backward.tensor += std::max(0.0, backward);
@@ -280,15 +279,15 @@ void add_host(const StepContext& c, LayerCost& cost) {
   const bool unfused = c.job.attention == compute::AttentionKernel::kUnfused;
   const compute::LayerKernels kernels = compute::LaunchModel::layer_kernels(execution, style, unfused);
   const double launch = compute::LaunchModel::launch_s(execution, c.job.year);
-  const double python = c.software.compiled ? kPythonCompiledShare : 1.0;
+  const double python = c.software.compiled ? c.constants.python_compiled_share : 1.0;
   double extra = 0;
-  if (c.strategy.tensor > 1) extra += c.strategy.sequence_parallel ? kSequenceParallelHost_s : kTensorHost_s;
-  if (c.strategy.zero == 3) extra += kShardedUnitHost_s;
-  cost.forward.host = kernels.forward * launch + python * (kPythonForward_s + extra);
-  cost.backward.host = kernels.backward * launch + python * (kPythonBackward_s + extra);
+  if (c.strategy.tensor > 1) extra += c.strategy.sequence_parallel ? c.constants.sequence_parallel_host_s : c.constants.tensor_host_s;
+  if (c.strategy.zero == 3) extra += c.constants.sharded_unit_host_s;
+  cost.forward.host = kernels.forward * launch + python * (c.constants.python_forward_s + extra);
+  cost.backward.host = kernels.backward * launch + python * (c.constants.python_backward_s + extra);
 }
 
-double in_step_factor(const StepContext& c) { return c.software.fused_library ? kKernelInStepFused : kKernelInStep; }
+double in_step_factor(const StepContext& c) { return c.software.fused_library ? c.constants.kernel_in_step_fused : c.constants.kernel_in_step; }
 
 /// Kernels in a step run slower than alone; the attention core does not.
 void in_step(const StepContext& c, const Attention& a, LayerCost& cost) {
@@ -300,9 +299,9 @@ void in_step(const StepContext& c, const Attention& a, LayerCost& cost) {
 
 }  // namespace
 
-double interference(const hardware::Accelerator& accelerator) {
+double interference(const hardware::Accelerator& accelerator, const Constants& constants) {
   const double units = std::max(40, accelerator.compute_units);
-  return units / (units - kCommunicationUnits);
+  return units / (units - constants.communication_units);
 }
 
 double overlapped(double compute_s, double communication_s, double slowdown) {
@@ -397,8 +396,8 @@ LayerCost moe_layer(const StepContext& c) {
   }
   in_step(c, a, cost);
   add_host(c, cost);
-  cost.forward.host *= kMoeHostFactor;
-  cost.backward.host *= kMoeHostFactor;
+  cost.forward.host *= c.constants.moe_host_factor;
+  cost.backward.host *= c.constants.moe_host_factor;
   add_recompute(c, a, cost);
   return cost;
 }

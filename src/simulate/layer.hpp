@@ -5,6 +5,7 @@
 #include <chokepoint/compute/kernels.hpp>
 #include <chokepoint/parallel/job.hpp>
 #include <chokepoint/parallel/software.hpp>
+#include <chokepoint/simulate/constants.hpp>
 
 #include "groups.hpp"
 
@@ -41,6 +42,7 @@ struct StepContext {
   const compute::KernelModel& kernels;
   const collective::Network& network;
   const Groups& groups;
+  const Constants& constants;
   double tokens = 0;  ///< of one micro-batch on this rank's context slice
 };
 
@@ -54,6 +56,6 @@ EndCost head(const StepContext& context);
 double overlapped(double compute_s, double communication_s, double slowdown);
 
 /// Overlapped products run on the SMs that communication kernels leave (CTA quantisation): M / (M - c).
-double interference(const hardware::Accelerator& accelerator);
+double interference(const hardware::Accelerator& accelerator, const Constants& constants);
 
 }  // namespace chokepoint::simulate

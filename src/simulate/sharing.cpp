@@ -59,7 +59,7 @@ double exposed_behind(const Buckets& b, double window_s, double slack_s, double 
 
 /// Gradient reduction once per step (DDP, ZeRO-1), with the cross-replica part of HSDP-like layouts.
 double reduce_once(const StepContext& c, const StageCost& stage, double slack_s) {
-  const double slow = interference(c.job.accelerator);
+  const double slow = interference(c.job.accelerator, c.constants);
   const Op op = c.strategy.zero == 0 ? Op::kAllReduce : Op::kReduceScatter;
   const Buckets b = in_buckets(c, op, stage.parameters, c.software.reduce_bytes, c.groups.data);
   if (!c.software.buckets_overlap) return std::max(0.0, b.total - slack_s);
@@ -68,7 +68,7 @@ double reduce_once(const StepContext& c, const StageCost& stage, double slack_s)
 
 Exposed replicated(const StepContext& c, const StageCost& stage, double slack_s) {
   Exposed e;
-  const double slow = interference(c.job.accelerator);
+  const double slow = interference(c.job.accelerator, c.constants);
   const bool each = c.strategy.zero == 2 || c.strategy.sync_every_micro_step;
   const double last = reduce_once(c, stage, slack_s);
   e.reduce_s = last;
@@ -93,10 +93,12 @@ double added(double compute_s, double communication_s, double share, double slow
 
 /// Parameters gathered unit by unit in forward and backward, gradients scattered in backward.
 Exposed sharded(const StepContext& c, const StageCost& stage) {
-  const double slow = interference(c.job.accelerator);
+  const double slow = interference(c.job.accelerator, c.constants);
   const parallel::Software& sw = c.software;
   const double unit = stage.unit_parameters;
-  const double gather = c.network.cost(Op::kAllGather, unit * sw.gather_bytes, c.groups.shard).time_s + unit * sw.gather_bytes * sw.fetch_s_per_byte +
+  const double fetch_s_per_byte = sw.fetches_by_tensor ? c.constants.fetch_s_per_byte : 0;
+  const double overlap_share = sw.fetches_by_tensor ? c.constants.fetch_overlap_share : 1;
+  const double gather = c.network.cost(Op::kAllGather, unit * sw.gather_bytes, c.groups.shard).time_s + unit * sw.gather_bytes * fetch_s_per_byte +
                         c.kernels.memory_s(2 * unit * sw.gather_bytes);
   const double scatter = c.network.cost(Op::kReduceScatter, unit * sw.reduce_bytes, c.groups.shard).time_s +
                          c.kernels.memory_s(2 * unit * sw.reduce_bytes);
@@ -116,14 +118,14 @@ Exposed sharded(const StepContext& c, const StageCost& stage) {
   const double b = stage.layer_backward_s;
   const bool overlap = sw.gather_overlap;
   const bool gathers_again = c.strategy.zero == 3 && c.strategy.reshard_after_forward;
-  const double forward_gathers = root_gather + gather + (layers - 1) * (overlap ? added(f, gather, sw.overlap_share, slow) : gather);
+  const double forward_gathers = root_gather + gather + (layers - 1) * (overlap ? added(f, gather, overlap_share, slow) : gather);
   const double again = gathers_again ? gather : 0;
   // Gather and reduce-scatter share a communicator and therefore queue; the replica all-reduce has its own.
   const auto backward = [&](bool reduces) {
     const double scattered = reduces ? scatter : 0;
     const double replicated = reduces ? replicate : 0;
     const double queue = std::max(again + scattered, replicated);
-    const double excess = overlap ? added(b, queue, sw.overlap_share, slow) : again + scattered + replicated;
+    const double excess = overlap ? added(b, queue, overlap_share, slow) : again + scattered + replicated;
     const double parts = again + std::max(scattered, replicated);
     const double gather_part = parts > 0 ? (layers - 1) * excess * again / parts : 0;
     const double tail = reduces ? scatter + replicate + root_scatter + root_replicate : 0;

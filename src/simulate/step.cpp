@@ -8,7 +8,6 @@
 #include <cmath>
 #include <fmt/format.h>
 
-#include "constants.hpp"
 #include "groups.hpp"
 #include "layer.hpp"
 #include "pipeline.hpp"
@@ -67,13 +66,14 @@ double layer_parameters(const StepContext& c, const model::ParameterCount& count
 
 struct Predictor::Impl {
   parallel::Job job;
+  Constants constants;
   collective::Network network;
   compute::KernelModel kernels;
   model::ParameterCount count;
   double moe_share;  ///< share of layers that are mixtures of experts
 
-  Impl(const parallel::Job& j, const collective::Scale& scale)
-      : job(j), network(j.cluster, j.accelerator, scale), kernels(j.accelerator), count(model::count_parameters(j.model)) {
+  Impl(const parallel::Job& j, const collective::Scale& scale, const Parameters& parameters)
+      : job(j), constants(parameters.step), network(j.cluster, j.accelerator, scale), kernels(j.accelerator), count(model::count_parameters(j.model)) {
     int moe_layers = 0;
     for (int i = 0; i < job.model.layers; ++i) moe_layers += job.model.is_moe_layer(i) ? 1 : 0;
     moe_share = job.model.layers > 0 ? static_cast<double>(moe_layers) / job.model.layers : 0;
@@ -172,13 +172,13 @@ void Predictor::Impl::add_optimizer(const StepContext& c, const Stage& slowest, 
   if (offloaded) {
     // Gradients down, parameters up over PCIe; Adam on the host is bound by its memory (28 bytes per parameter, shared
     // by the GPUs of a host). Sustained host memory rate of two-socket servers.
-    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * kPinnedCopyShare;
+    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * c.constants.pinned_copy_share;
     const double ranks_on_host = std::min(job.gpus, job.cluster.gpus_per_host());
     p.bill[static_cast<std::size_t>(Bill::kOffload)] +=
-        own * 6 / pcie + own * ranks_on_host * 28 / kHostMemory_bytes_per_s;
+        own * 6 / pcie + own * ranks_on_host * 28 / c.constants.host_memory_bytes_per_s;
   }
   if (s.offload == parallel::Offload::kParameters || s.offload == parallel::Offload::kAll) {
-    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * kPinnedCopyShare;
+    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * c.constants.pinned_copy_share;
     p.bill[static_cast<std::size_t>(Bill::kOffload)] += s.accumulate * 2 * 2 * own / pcie;
   }
   if (s.offload == parallel::Offload::kActivations) {
@@ -186,11 +186,11 @@ void Predictor::Impl::add_optimizer(const StepContext& c, const Stage& slowest, 
     Strategy kept = s;
     kept.offload = parallel::Offload::kNone;
     const double bytes = parallel::memory_per_rank(job, kept).allocated_bytes - parallel::memory_per_rank(job, s).allocated_bytes;
-    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * kPinnedCopyShare;
+    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * c.constants.pinned_copy_share;
     const double busy = slowest.times.forward + slowest.times.backward;
     p.bill[static_cast<std::size_t>(Bill::kOffload)] += s.accumulate * std::max(0.0, 2 * std::max(0.0, bytes) / pcie - busy);
   }
-  p.bill[static_cast<std::size_t>(Bill::kOther)] += kStepFixed_s;
+  p.bill[static_cast<std::size_t>(Bill::kOther)] += c.constants.step_fixed_s;
 }
 
 Prediction Predictor::Impl::evaluate(const Strategy& s) const {
@@ -199,7 +199,7 @@ Prediction Predictor::Impl::evaluate(const Strategy& s) const {
   const parallel::Software software = parallel::software_of(job, s);
   const Groups groups = groups_of(job, s);
   const double tokens = static_cast<double>(s.micro_batch) * job.sequence / s.context;
-  const StepContext c{job, s, software, kernels, network, groups, tokens};
+  const StepContext c{job, s, software, kernels, network, groups, constants, tokens};
   const LayerCost layer_cost = layer(c);
   const EndCost first = embedding(c);
   const EndCost last = head(c);
@@ -246,7 +246,7 @@ Prediction Predictor::Impl::evaluate(const Strategy& s) const {
   const double forward = layer_cost.matmul_flops * job.model.layers / s.pipeline + last_flops(c);
   p.hfu = forward > 0 ? p.mfu * (1 + layer_cost.recompute_flops * job.model.layers / s.pipeline / (3 * forward)) : p.mfu;
   p.memory = parallel::memory_per_rank(job, s);
-  set_band(job, p);
+  set_band(job, constants, p);
   return p;
 }
 
@@ -290,7 +290,8 @@ void Predictor::Impl::describe(const StepContext& c, const LayerCost& layer_cost
   add("optimizer, offload and step overhead", {Bill::kOptimizer, Bill::kOffload, Bill::kOther});
 }
 
-Predictor::Predictor(const parallel::Job& job, const collective::Scale& scale) : impl_(std::make_unique<Impl>(job, scale)) {}
+Predictor::Predictor(const parallel::Job& job, const collective::Scale& scale, const Parameters& parameters)
+    : impl_(std::make_unique<Impl>(job, scale, parameters)) {}
 Predictor::~Predictor() = default;
 Predictor::Predictor(Predictor&&) noexcept = default;
 Predictor& Predictor::operator=(Predictor&&) noexcept = default;
@@ -307,7 +308,7 @@ Result<Prediction> Predictor::predict(const Strategy& strategy) const {
   const parallel::Software software = parallel::software_of(impl_->job, full);
   const Groups groups = groups_of(impl_->job, full);
   const double tokens = static_cast<double>(full.micro_batch) * impl_->job.sequence / full.context;
-  const StepContext c{impl_->job, full, software, impl_->kernels, impl_->network, groups, tokens};
+  const StepContext c{impl_->job, full, software, impl_->kernels, impl_->network, groups, impl_->constants, tokens};
   impl_->describe(c, impl_->layer(c), p);
   p.assumptions = impl_->job.assumptions;
   const parallel::Job& job = impl_->job;

@@ -6,6 +6,6 @@
 namespace chokepoint::simulate {
 
 /// Fills the band from the bill: each class carries the relative error its model showed on published runs.
-void set_band(const parallel::Job& job, Prediction& prediction);
+void set_band(const parallel::Job& job, const Constants& constants, Prediction& prediction);
 
 }  // namespace chokepoint::simulate

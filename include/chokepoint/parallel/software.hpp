@@ -35,8 +35,7 @@ struct Software {
   bool wgrad_hides_tensor = false;     ///< TP backward communication hides under gradient products
   Elementwise elementwise = Elementwise::kFused;
   bool fused_library = false;          ///< Transformer Engine kernels
-  double fetch_s_per_byte = 0;         ///< added to each gather of sharded parameters: flattening, copies, hooks
-  double overlap_share = 1;            ///< of gathers and scatters of sharded units that can hide at all
+  bool fetches_by_tensor = false;      ///< sharded parameters arrive tensor by tensor through flat buffers and hooks
   bool compiled = false;
   bool dropout = false;
   int gathers_in_flight = 2;           ///< FSDP prefetch

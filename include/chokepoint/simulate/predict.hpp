@@ -5,6 +5,7 @@
 #include <chokepoint/collective/collective.hpp>
 #include <chokepoint/parallel/job.hpp>
 #include <chokepoint/parallel/memory.hpp>
+#include <chokepoint/simulate/constants.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,10 +66,16 @@ struct Prediction {
   double item(Bill b) const { return bill[static_cast<std::size_t>(b)]; }
 };
 
+/// Every constant that a prediction depends on.
+struct Parameters {
+  Constants step;
+};
+std::vector<ParameterRef> refs(Parameters& parameters);
+
 /// Predicts steps of one job. Holds the network and kernel models so that thousands of strategies share them.
 class Predictor {
  public:
-  explicit Predictor(const parallel::Job& job, const collective::Scale& scale = {});
+  explicit Predictor(const parallel::Job& job, const collective::Scale& scale = {}, const Parameters& parameters = {});
   ~Predictor();
   Predictor(Predictor&&) noexcept;
   Predictor& operator=(Predictor&&) noexcept;
@@ -85,7 +92,7 @@ class Predictor {
 };
 
 /// Fills `choke_points` by re-evaluating the step with each resource class at an attainable better value.
-void find_choke_points(const parallel::Job& job, Prediction& prediction);
+void find_choke_points(const parallel::Job& job, Prediction& prediction, const Parameters& parameters = {});
 
 /// What a measured step time says about the wires: the bandwidth at which the model would take that long.
 struct Implied {
@@ -98,7 +105,8 @@ struct Implied {
   double expected_bytes_per_s = 0;
   std::string suspect;                ///< first hypothesis to check, in one sentence
 };
-Implied implied_bandwidth(const parallel::Job& job, const Prediction& prediction, double measured_step_time_s);
+Implied implied_bandwidth(const parallel::Job& job, const Prediction& prediction, double measured_step_time_s,
+                          const Parameters& parameters = {});
 
 std::vector<Parameter> parameters();
 

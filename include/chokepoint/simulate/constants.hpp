@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The step model's own constants. Plain values, so that a fit, a left-out run or a user's profile can vary them; refs()
+// names each one with its unit, source and how far it may move.
+#include <chokepoint/base/parameter.hpp>
+#include <vector>
+
+namespace chokepoint::simulate {
+
+struct Constants {
+  /// Products and memory passes inside a step against the same kernels alone: caches hold other data, clocks follow the
+  /// mixed load, small gaps follow each kernel. Attention runs long enough not to notice.
+  double kernel_in_step = 1.15;
+  /// The same where kernels are fused by hand and casts ride along (Transformer Engine, Megatron-Core from 2023).
+  double kernel_in_step_fused = 1.06;
+  /// Python of one decoder layer beyond its launches, eager: module calls, autograd functions, allocator.
+  double python_forward_s = 0.85e-3;
+  double python_backward_s = 0.75e-3;
+  double python_compiled_share = 0.3;  ///< compiled layers keep guards and a few wrappers
+  /// Gathers, scatters and their stream hand-over per pass when tensor parallelism comes with sequence parallelism.
+  double sequence_parallel_host_s = 1.1e-3;
+  double tensor_host_s = 0.05e-3;
+  double sharded_unit_host_s = 0.3e-3;  ///< hooks of sharded units per pass: unshard, reshard, record streams
+  double moe_host_factor = 1.6;  ///< host work of a mixture-of-experts layer against a dense one: routing, counts
+  /// Host work once per step that nothing hides: data hand-over, loss readback, gradient-norm check, logging.
+  double step_fixed_s = 0.012;
+  double communication_units = 18;  ///< SMs that communication kernels hold while they overlap
+  /// Share of tensor-parallel communication left when products are cut into pieces that overlap it.
+  double async_tensor_exposed = 0.55;
+  /// DeepSpeed fetches parameters tensor by tensor, coalesced up to the prefetch bucket, and copies them out of a flat
+  /// buffer (runtime/zero/partition_parameters.py): added to each gather, and the share of gathers that can hide at all.
+  double fetch_s_per_byte = 1 / 70e9;
+  double fetch_overlap_share = 0.4;
+  double host_memory_bytes_per_s = 150e9;  ///< sustained, two sockets, for optimizer steps on the CPU
+  double pinned_copy_share = 0.8;          ///< of PCIe's rate that pinned copies reach
+
+  // Relative errors by class of the bill, for the band.
+  double band_compute = 0.12;
+  double band_host = 0.50;
+  double band_bubble = 0.20;
+  double band_wires_measured = 0.40;  ///< collectives measured in the same job
+  double band_wires = 0.60;
+  double band_source = 0.10;          ///< software versions, clocks, what the description leaves out
+};
+
+/// Every member of `constants`, in the order above.
+std::vector<ParameterRef> refs(Constants& constants);
+
+}  // namespace chokepoint::simulate
