@@ -7,13 +7,9 @@
 // much matrix rate one unit has beside its special-function unit:
 //   1 / fraction = 1 / matrix fraction + beta * peak per unit
 // so parts with small matrix units (GeForce) come near their peak and large ones do not.
-#include "generations.hpp"
-
 #include <algorithm>
 #include <chokepoint/compute/kernels.hpp>
 #include <cmath>
-
-#include "attention_constants.hpp"
 
 namespace chokepoint::compute {
 namespace {
@@ -37,22 +33,22 @@ AttentionKernel runnable(AttentionKernel kernel, Architecture architecture) {
   return kernel;
 }
 
-Rate rate_of(AttentionKernel kernel, double warp_level, bool backward) {
+Rate rate_of(const AttentionConstants& c, AttentionKernel kernel, double warp_level, bool backward) {
   switch (kernel) {
-    case AttentionKernel::kFlash4: return backward ? Rate{kFlash4Backward, 128, 0.8} : Rate{kFlash4Forward, 256, 0.75};
-    case AttentionKernel::kFlash3: return backward ? Rate{kFlash3Backward, 128, 0.8} : Rate{kFlash3Forward, 128, 0.7};
+    case AttentionKernel::kFlash4: return backward ? Rate{c.flash4_backward, 128, 0.8} : Rate{c.flash4_forward, 256, 0.75};
+    case AttentionKernel::kFlash3: return backward ? Rate{c.flash3_backward, 128, 0.8} : Rate{c.flash3_forward, 128, 0.7};
     case AttentionKernel::kTriton:
-      return backward ? Rate{warp_level * kTritonBackward, 128, 0.9} : Rate{warp_level * kTritonForward, 128, 0.9};
+      return backward ? Rate{warp_level * c.triton_backward, 128, 0.9} : Rate{warp_level * c.triton_forward, 128, 0.9};
     case AttentionKernel::kFlash1:
-      return backward ? Rate{warp_level * kFlash1Backward, 128, 0.9} : Rate{warp_level * kFlash1Forward, 128, 0.9};
-    default: return backward ? Rate{warp_level * kFlash2Backward, 128, 0.87} : Rate{warp_level, 128, 0.87};
+      return backward ? Rate{warp_level * c.flash1_backward, 128, 0.9} : Rate{warp_level * c.flash1_forward, 128, 0.9};
+    default: return backward ? Rate{warp_level * c.flash2_backward, 128, 0.87} : Rate{warp_level, 128, 0.87};
   }
 }
 
 /// Narrow heads spend more of their time in softmax; very wide ones lose occupancy.
-double head_factor(double head_dim, double head64, bool backward) {
-  const double loss = backward ? kWideHeadLossBackward : kWideHeadLossForward;
-  if (head_dim >= 128) return std::max(kWideHeadFloor, 1 - (head_dim - 128) * loss);
+double head_factor(const AttentionConstants& c, double head_dim, double head64, bool backward) {
+  const double loss = backward ? c.wide_head_loss_backward : c.wide_head_loss_forward;
+  if (head_dim >= 128) return std::max(c.wide_head_floor, 1 - (head_dim - 128) * loss);
   if (head_dim >= 64) return head64 + (1 - head64) * (head_dim - 64) / 64;
   return head64 * head_dim / 64;
 }
@@ -78,16 +74,15 @@ std::string_view name(AttentionKernel kernel) {
 double KernelModel::attention_flash_s(AttentionKernel kernel, Dtype dtype, const AttentionShape& s,
                                       bool backward) const {
   const auto slot = static_cast<std::size_t>(dtype);
-  const Generation& gen = generation(accelerator_.architecture);
-  const double unit_peak = constants_.tile_flops_per_s[slot] / gen.tile_fraction;
-  const double peak = unit_peak * constants_.compute_units;
+  const double unit_peak = figures_.unit_peak_flops_per_s[slot];
+  const double peak = unit_peak * figures_.compute_units;
   // A systolic core brings vector units in proportion; the softmax term below describes one GPU unit.
   const bool systolic = accelerator_.architecture == Architecture::kTpu || accelerator_.architecture == Architecture::kGaudi;
-  const double softmax = systolic ? 0 : kSoftmaxBeta * unit_peak;
-  const double warp_level = 1 / (1 / constants_.attention_matrix_fraction + softmax);
-  const Rate rate = rate_of(kernel, warp_level, backward);
-  const double fraction = std::min(rate.fraction * head_factor(s.head_dim, rate.head64, backward),
-                                   kPowerHeadroom * constants_.sustained_flops_per_s[slot] / peak);
+  const double softmax = systolic ? 0 : attention_.softmax_beta * unit_peak;
+  const double warp_level = 1 / (1 / figures_.attention_matrix_fraction + softmax);
+  const Rate rate = rate_of(attention_, kernel, warp_level, backward);
+  const double fraction = std::min(rate.fraction * head_factor(attention_, s.head_dim, rate.head64, backward),
+                                   attention_.power_headroom * figures_.sustained_flops_per_s[slot] / peak);
 
   // Scores that causal masking leaves: half of the square where queries and keys are the same positions, plus the
   // masked half of the blocks on the diagonal.
@@ -95,27 +90,27 @@ double KernelModel::attention_flash_s(AttentionKernel kernel, Dtype dtype, const
   const double masked = s.causal ? std::max(0.0, 0.5 * rows * (rows - std::min(rate.block, rows))) : 0;
   const double scores = s.batch * s.heads * (s.sequence * s.kv_sequence - masked);
   const double rows_of_blocks = backward ? s.kv_sequence : s.sequence;
-  const double padding = s.batch * s.heads * rows_of_blocks * kBlockOverheadKeys;
+  const double padding = s.batch * s.heads * rows_of_blocks * attention_.block_overhead_keys;
   // 2 products forward, 5 backward, one of them recomputed.
   const double flops = (backward ? 10 : 4) * (scores + padding) * s.head_dim;
 
   // Blocks of a causal kernel differ in length by up to 2, so the longest one ends the kernel.
   const double blocks = s.batch * s.heads * std::ceil(rows_of_blocks / rate.block);
-  const double load = blocks / constants_.compute_units;
-  const double uneven = s.causal ? 2 * kLastWaveWeight : kLastWaveWeight * (std::ceil(load) - load);
+  const double load = blocks / figures_.compute_units;
+  const double uneven = s.causal ? 2 * gemm_.last_wave_weight : gemm_.last_wave_weight * (std::ceil(load) - load);
   const double waves = load < 1 && !s.causal ? 1 : load + uneven;
   const double compute = flops / (fraction * peak) * waves / load;
 
   const double tensors = backward ? 4 : 2;  // q, o and in the backward dq, do; likewise k, v
   const double bytes = hardware::bytes_per_element(dtype) * tensors * s.batch * s.head_dim *
                        (s.heads * s.sequence + s.kv_heads * s.kv_sequence);
-  return kKernelTail_s + std::max(compute, bytes / constants_.memory_bytes_per_s);
+  return gemm_.kernel_tail_s + std::max(compute, bytes / figures_.memory_bytes_per_s);
 }
 
 double KernelModel::attention_unfused_s(Dtype dtype, const AttentionShape& s, bool backward) const {
   const double batch = s.batch * s.heads;
   const double scores = batch * s.sequence * s.kv_sequence;
-  const double passes_bytes = scores * (backward ? kUnfusedBackwardBytes : kUnfusedForwardBytes);
+  const double passes_bytes = scores * (backward ? attention_.unfused_backward_bytes : attention_.unfused_forward_bytes);
   const double products = gemm_s(dtype, s.sequence, s.kv_sequence, s.head_dim, batch) +
                           gemm_s(dtype, s.sequence, s.head_dim, s.kv_sequence, batch);
   // Two kernels over the scores: scale, mask and softmax; dropout.
@@ -123,14 +118,14 @@ double KernelModel::attention_unfused_s(Dtype dtype, const AttentionShape& s, bo
 }
 
 double KernelModel::attention_forward_s(AttentionKernel kernel, Dtype dtype, const AttentionShape& shape) const {
-  if (!well_formed(shape)) return kKernelTail_s;
+  if (!well_formed(shape)) return gemm_.kernel_tail_s;
   const AttentionKernel runs = runnable(kernel, accelerator_.architecture);
   return runs == AttentionKernel::kUnfused ? attention_unfused_s(dtype, shape, false)
                                            : attention_flash_s(runs, dtype, shape, false);
 }
 
 double KernelModel::attention_backward_s(AttentionKernel kernel, Dtype dtype, const AttentionShape& shape) const {
-  if (!well_formed(shape)) return kKernelTail_s;
+  if (!well_formed(shape)) return gemm_.kernel_tail_s;
   const AttentionKernel runs = runnable(kernel, accelerator_.architecture);
   return runs == AttentionKernel::kUnfused ? attention_unfused_s(dtype, shape, true)
                                            : attention_flash_s(runs, dtype, shape, true);

@@ -9,23 +9,33 @@ namespace chokepoint::compute {
 namespace {
 
 TEST(Launch, FallsWithTheGenerationAndWithGraphs) {
-  EXPECT_DOUBLE_EQ(LaunchModel::launch_s(Execution::kEager, 2021), 25e-6);
-  EXPECT_NEAR(LaunchModel::launch_s(Execution::kEager, 2023), 15.21e-6, 0.01e-6);  // 25 * 0.78^2
-  EXPECT_DOUBLE_EQ(LaunchModel::launch_s(Execution::kEager, 0), LaunchModel::launch_s(Execution::kEager, 2023));
-  EXPECT_DOUBLE_EQ(LaunchModel::launch_s(Execution::kEager, 1999), LaunchModel::launch_s(Execution::kEager, 2021));
-  EXPECT_LT(LaunchModel::launch_s(Execution::kCompiled, 2024), LaunchModel::launch_s(Execution::kEager, 2024));
-  EXPECT_LT(LaunchModel::launch_s(Execution::kGraph, 2024), LaunchModel::launch_s(Execution::kCompiled, 2024));
+  EXPECT_DOUBLE_EQ(LaunchModel().launch_s(Execution::kEager, 2021), 25e-6);
+  EXPECT_NEAR(LaunchModel().launch_s(Execution::kEager, 2023), 15.21e-6, 0.01e-6);  // 25 * 0.78^2
+  EXPECT_DOUBLE_EQ(LaunchModel().launch_s(Execution::kEager, 0), LaunchModel().launch_s(Execution::kEager, 2023));
+  EXPECT_DOUBLE_EQ(LaunchModel().launch_s(Execution::kEager, 1999), LaunchModel().launch_s(Execution::kEager, 2021));
+  EXPECT_LT(LaunchModel().launch_s(Execution::kCompiled, 2024), LaunchModel().launch_s(Execution::kEager, 2024));
+  EXPECT_LT(LaunchModel().launch_s(Execution::kGraph, 2024), LaunchModel().launch_s(Execution::kCompiled, 2024));
 }
 
 TEST(Launch, FusionLeavesFewerKernels) {
-  const auto plain = LaunchModel::layer_kernels(Execution::kEager, OperatorStyle::kPrimitive, false);
-  const auto fused = LaunchModel::layer_kernels(Execution::kEager, OperatorStyle::kFused, false);
-  const auto compiled = LaunchModel::layer_kernels(Execution::kCompiled, OperatorStyle::kPrimitive, false);
+  const auto plain = LaunchModel().layer_kernels(Execution::kEager, OperatorStyle::kPrimitive, false);
+  const auto fused = LaunchModel().layer_kernels(Execution::kEager, OperatorStyle::kFused, false);
+  const auto compiled = LaunchModel().layer_kernels(Execution::kCompiled, OperatorStyle::kPrimitive, false);
   EXPECT_EQ(plain.forward, 43);
   EXPECT_EQ(plain.backward, 86);
   EXPECT_LT(fused.forward, plain.forward);
   EXPECT_LT(compiled.forward, fused.forward);
-  EXPECT_EQ(LaunchModel::layer_kernels(Execution::kEager, OperatorStyle::kFused, true).forward, fused.forward + 5);
+  EXPECT_EQ(LaunchModel().layer_kernels(Execution::kEager, OperatorStyle::kFused, true).forward, fused.forward + 5);
+}
+
+TEST(Constants, AModelReadsTheValuesItIsGiven) {
+  Constants slow;
+  for (const ParameterRef& ref : refs(slow)) {
+    EXPECT_DOUBLE_EQ(*ref.value, ref.info.value) << ref.info.name;
+    if (ref.info.name == "launch.eager_2021") *ref.value *= 2;
+  }
+  EXPECT_DOUBLE_EQ(LaunchModel(slow).launch_s(Execution::kEager, 2021), 50e-6);
+  EXPECT_DOUBLE_EQ(LaunchModel().launch_s(Execution::kEager, 2021), 25e-6);
 }
 
 TEST(Parameters, EveryConstantIsNamedOnceWithASource) {

@@ -4,8 +4,6 @@
 // Backward of a product is two products (input and weight gradient); of a memory pass, its reads and writes.
 #include "layer.hpp"
 
-#include <chokepoint/compute/launch.hpp>
-
 #include <algorithm>
 #include <cmath>
 
@@ -277,8 +275,8 @@ void add_host(const StepContext& c, LayerCost& cost) {
   const Execution execution = c.software.compiled ? Execution::kCompiled : Execution::kEager;
   const auto style = c.software.elementwise == parallel::Elementwise::kPrimitive ? compute::OperatorStyle::kPrimitive : compute::OperatorStyle::kFused;
   const bool unfused = c.job.attention == compute::AttentionKernel::kUnfused;
-  const compute::LayerKernels kernels = compute::LaunchModel::layer_kernels(execution, style, unfused);
-  const double launch = compute::LaunchModel::launch_s(execution, c.job.year);
+  const compute::LayerKernels kernels = c.launches.layer_kernels(execution, style, unfused);
+  const double launch = c.launches.launch_s(execution, c.job.year);
   const double python = c.software.compiled ? c.constants.python_compiled_share : 1.0;
   double extra = 0;
   if (c.strategy.tensor > 1) extra += c.strategy.sequence_parallel ? c.constants.sequence_parallel_host_s : c.constants.tensor_host_s;

@@ -3,6 +3,7 @@
 // Device, link and host time of one transformer layer and of the head for one micro-batch on one rank.
 #include <chokepoint/collective/collective.hpp>
 #include <chokepoint/compute/kernels.hpp>
+#include <chokepoint/compute/launch.hpp>
 #include <chokepoint/parallel/job.hpp>
 #include <chokepoint/parallel/software.hpp>
 #include <chokepoint/simulate/constants.hpp>
@@ -40,6 +41,7 @@ struct StepContext {
   const parallel::Strategy& strategy;
   const parallel::Software& software;
   const compute::KernelModel& kernels;
+  const compute::LaunchModel& launches;
   const collective::Network& network;
   const Groups& groups;
   const Constants& constants;

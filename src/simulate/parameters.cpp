@@ -41,7 +41,11 @@ std::vector<ParameterRef> refs(Constants& c) {
   return out;
 }
 
-std::vector<ParameterRef> refs(Parameters& p) { return refs(p.step); }
+std::vector<ParameterRef> refs(Parameters& p) {
+  std::vector<ParameterRef> all = compute::refs(p.compute);
+  for (ParameterRef& ref : refs(p.step)) all.push_back(std::move(ref));
+  return all;
+}
 
 std::vector<Parameter> parameters() {
   Constants defaults;

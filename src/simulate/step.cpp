@@ -69,11 +69,17 @@ struct Predictor::Impl {
   Constants constants;
   collective::Network network;
   compute::KernelModel kernels;
+  compute::LaunchModel launches;
   model::ParameterCount count;
   double moe_share;  ///< share of layers that are mixtures of experts
 
   Impl(const parallel::Job& j, const collective::Scale& scale, const Parameters& parameters)
-      : job(j), constants(parameters.step), network(j.cluster, j.accelerator, scale), kernels(j.accelerator), count(model::count_parameters(j.model)) {
+      : job(j),
+        constants(parameters.step),
+        network(j.cluster, j.accelerator, scale),
+        kernels(j.accelerator, compute::Clock::kSustained, parameters.compute),
+        launches(parameters.compute),
+        count(model::count_parameters(j.model)) {
     int moe_layers = 0;
     for (int i = 0; i < job.model.layers; ++i) moe_layers += job.model.is_moe_layer(i) ? 1 : 0;
     moe_share = job.model.layers > 0 ? static_cast<double>(moe_layers) / job.model.layers : 0;
@@ -199,7 +205,7 @@ Prediction Predictor::Impl::evaluate(const Strategy& s) const {
   const parallel::Software software = parallel::software_of(job, s);
   const Groups groups = groups_of(job, s);
   const double tokens = static_cast<double>(s.micro_batch) * job.sequence / s.context;
-  const StepContext c{job, s, software, kernels, network, groups, constants, tokens};
+  const StepContext c{job, s, software, kernels, launches, network, groups, constants, tokens};
   const LayerCost layer_cost = layer(c);
   const EndCost first = embedding(c);
   const EndCost last = head(c);
@@ -308,7 +314,7 @@ Result<Prediction> Predictor::predict(const Strategy& strategy) const {
   const parallel::Software software = parallel::software_of(impl_->job, full);
   const Groups groups = groups_of(impl_->job, full);
   const double tokens = static_cast<double>(full.micro_batch) * impl_->job.sequence / full.context;
-  const StepContext c{impl_->job, full, software, impl_->kernels, impl_->network, groups, impl_->constants, tokens};
+  const StepContext c{impl_->job, full, software, impl_->kernels, impl_->launches, impl_->network, groups, impl_->constants, tokens};
   impl_->describe(c, impl_->layer(c), p);
   p.assumptions = impl_->job.assumptions;
   const parallel::Job& job = impl_->job;

@@ -2,12 +2,10 @@
 #pragma once
 // Time of one operator on one accelerator: the larger of its arithmetic and its memory time, each with the efficiency
 // that its shape, dtype and the generation of the part allow. Sustained rates under the power limit, not bursts.
-// The parameters are fitted on published microbenchmarks only (docs/models/compute.md), never on training steps.
 #include <array>
-#include <chokepoint/base/parameter.hpp>
+#include <chokepoint/compute/constants.hpp>
 #include <chokepoint/hardware/catalogue.hpp>
 #include <string_view>
-#include <vector>
 
 namespace chokepoint::compute {
 
@@ -30,9 +28,10 @@ struct AttentionShape {
 enum class Clock { kSustained, kBurst };
 
 namespace detail {
-/// Constants of one accelerator, derived once from its generation and data sheet; gemm_s and the rest only read them.
-struct KernelConstants {
-  std::array<double, hardware::kDtypeCount> tile_flops_per_s{};       ///< one compute unit inside the k-loop
+/// Figures of one accelerator, derived once from its generation and data sheet; gemm_s and the rest only read them.
+struct PartFigures {
+  std::array<double, hardware::kDtypeCount> unit_peak_flops_per_s{};  ///< one compute unit
+  std::array<double, hardware::kDtypeCount> tile_flops_per_s{};       ///< the same inside the k-loop
   std::array<double, hardware::kDtypeCount> sustained_flops_per_s{};  ///< whole device under its power limit
   std::array<double, hardware::kDtypeCount> element_bytes{};          ///< of the dtype the product really runs in
   double compute_units = 1;
@@ -47,7 +46,8 @@ struct KernelConstants {
 /// Copyable and safe to use from several threads at once. No function allocates.
 class KernelModel {
  public:
-  explicit KernelModel(const hardware::Accelerator& accelerator, Clock clock = Clock::kSustained);
+  explicit KernelModel(const hardware::Accelerator& accelerator, Clock clock = Clock::kSustained,
+                       const Constants& constants = {});
 
   /// C[m,n] += A[m,k] B[k,n], `batch` times. Seconds. A dtype without a matrix unit runs in the next wider one that
   /// has one (bf16 on Volta runs in fp32).
@@ -74,10 +74,9 @@ class KernelModel {
 
   hardware::Accelerator accelerator_;
   Clock clock_;
-  detail::KernelConstants constants_;
+  detail::PartFigures figures_;
+  GemmConstants gemm_;
+  AttentionConstants attention_;
 };
-
-/// Every constant of this module with its value and source.
-std::vector<Parameter> parameters();
 
 }  // namespace chokepoint::compute

@@ -3,6 +3,7 @@
 // One training step in closed form: time, the bill that sums to it, the efficiency ladder, memory, the choke point.
 #include <array>
 #include <chokepoint/collective/collective.hpp>
+#include <chokepoint/compute/constants.hpp>
 #include <chokepoint/parallel/job.hpp>
 #include <chokepoint/parallel/memory.hpp>
 #include <chokepoint/simulate/constants.hpp>
@@ -68,6 +69,7 @@ struct Prediction {
 
 /// Every constant that a prediction depends on.
 struct Parameters {
+  compute::Constants compute;
   Constants step;
 };
 std::vector<ParameterRef> refs(Parameters& parameters);
