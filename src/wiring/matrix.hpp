@@ -37,6 +37,8 @@ struct Matrix {
 
 /// Every matrix of a text, in order; at least one, else an error that says what the text looks like instead.
 Result<std::vector<Matrix>> parse_matrices(std::string_view text, const std::string& file);
+/// A matrix shortened by hand ("GPU0-3"); no value when the text is none.
+std::optional<Matrix> parse_grouped_matrix(std::string_view text, const std::string& file);
 topology::Host host_from_matrix(const Matrix& matrix, const std::string& file);
 
 /// Rebuilds NVLink links from the declared classes: direct when one GPU can hold that many links, else an NVSwitch.

@@ -11,8 +11,37 @@
 
 namespace chokepoint::wiring {
 
-enum class Format { kUnknown, kTopoMatrix, kNcclTopologyXml, kClusterYaml };
+enum class Format {
+  kUnknown,
+  kTopoMatrix,       ///< nvidia-smi topo -m
+  kNcclTopologyXml,
+  kClusterYaml,      ///< our own cluster file
+  kPeerMatrix,       ///< nvidia-smi topo -p2p
+  kNvLinkStatus,     ///< nvidia-smi nvlink -s, -e
+  kSmiQuery,         ///< nvidia-smi -q
+  kNcclGraphXml,
+  kNcclLog,          ///< NCCL_DEBUG=INFO
+  kHwlocXml,
+  kLspci,
+  kFabric,           ///< ibnetdiscover, iblinkinfo, ibsim
+  kIbPorts,          ///< ibstat
+  kPortCounters,     ///< perfquery
+  kGuidList,
+  kSlurmTopology,
+  kRocmTopology,     ///< rocm-smi
+  kNcclTests,
+  kOsu,
+  kPerftest,
+  kPairTables,       ///< p2pBandwidthLatencyTest, nvbandwidth, TransferBench, rocm-bandwidth-test
+  kDeepSpeedComms,
+  kTrainingLog,
+};
+/// "topo-m", "nccl-topo-xml", "ib-fabric", ...: the kind of file, as docs/formats lists them.
+std::string_view name(Format format);
+/// What the text mostly is.
 Format recognise(std::string_view text);
+/// Everything the text holds, what it mostly is first: a benchmark's log may also carry NCCL's. Empty when unknown.
+std::vector<Format> formats_in(std::string_view text);
 
 /// `nvidia-smi topo -m` as printed or pasted: ANSI codes, tabs, prompts, line prefixes, Markdown fences and tables,
 /// missing legends, short, cut or run-together rows. What is missing becomes a note; what cannot be a matrix an error.
