@@ -4,6 +4,7 @@
 #include "sharing.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace chokepoint::simulate {
@@ -14,9 +15,9 @@ using collective::Op;
 using parallel::Framework;
 using parallel::Sharder;
 
-/// Bucket size in elements. Sources: torch DistributedDataParallel bucket_cap_mb 25; Megatron-Core
-/// distributed_data_parallel.py max(40 M, 1 M x dp); DeepSpeed reduce_bucket_size 5e8.
-double bucket_elements(const StepContext& c) {
+/// Elements of one bucket where a framework cuts gradients at a fixed size. 0: buckets are made of whole tensors. Sources:
+/// Megatron-Core distributed_data_parallel.py max(40 M, 1 M x dp); DeepSpeed reduce_bucket_size 5e8.
+double cut_bucket_elements(const StepContext& c) {
   switch (c.job.framework) {
     case Framework::kMegatron: return std::max(40e6, 1e6 * c.strategy.data);
     case Framework::kMegatronDeepspeed:
@@ -28,20 +29,62 @@ double bucket_elements(const StepContext& c) {
     case Framework::kFmsFsdp:
     case Framework::kMaxtext: break;
   }
-  return 25.0 * 1048576 / c.software.reduce_bytes;
+  return 0;
 }
 
-/// Time of `op` on `parameters` in buckets, and of the last bucket alone.
+/// Buckets of torch's DistributedDataParallel for `parameters` of this rank: tensors join in reverse order and a bucket
+/// closes once it holds bucket_cap_mb (25 MiB of the parameter's dtype), so a tensor is never cut (reducer.cpp).
+double ddp_buckets(const StepContext& c, double parameters) {
+  const model::Model& m = c.job.model;
+  const double t = c.strategy.tensor;
+  const double cap = 25.0 * 1048576 / (c.software.resident_parameter_bytes > 2 ? 4 : 2);
+  const double mlp = static_cast<double>(m.hidden) * m.ffn_hidden / t;
+  const double head = static_cast<double>(m.hidden) * m.head_dim / t;
+  const bool merged = c.job.framework == Framework::kNanotron;  // one tensor for gate and up, one for q, k and v
+  std::array<double, 7> tensors{};
+  std::size_t count = 0;
+  tensors[count++] = mlp;
+  if (m.gated_mlp && !merged) tensors[count++] = mlp;
+  tensors[count++] = m.gated_mlp && merged ? 2 * mlp : mlp;
+  tensors[count++] = head * m.heads;
+  if (merged || !m.gated_mlp) {
+    tensors[count++] = head * (m.heads + 2.0 * m.kv_heads);
+  } else {
+    tensors[count++] = head * m.heads;
+    tensors[count++] = 2 * head * m.kv_heads;
+  }
+  double per_layer = 0;
+  for (std::size_t i = 0; i < count; ++i) per_layer += tensors[i];
+  const double layers = per_layer > 0 ? std::min(parameters / per_layer, 1e4) : 0;
+  double buckets = 0;
+  double open = 0;
+  for (int layer = 0; layer < static_cast<int>(layers); ++layer) {
+    for (std::size_t i = 0; i < count; ++i) {
+      open += tensors[i];
+      if (open >= cap) {
+        buckets += 1;
+        open = 0;
+      }
+    }
+  }
+  return std::max(1.0, buckets);
+}
+
+double bucket_count(const StepContext& c, double parameters) {
+  const double cut = cut_bucket_elements(c);
+  return cut > 0 ? std::max(1.0, std::ceil(parameters / cut)) : ddp_buckets(c, parameters);
+}
+
+/// Time of `op` on `parameters` in `count` buckets, and of the last bucket alone.
 struct Buckets {
   double total = 0;
   double last = 0;
   double count = 1;
 };
-Buckets in_buckets(const StepContext& c, Op op, double parameters, double element_bytes, const collective::Group& group) {
+Buckets in_buckets(const StepContext& c, Op op, double parameters, double count, double element_bytes, const collective::Group& group) {
   Buckets b;
   if (parameters <= 0 || group.ranks <= 1) return b;
-  const double limit = bucket_elements(c);
-  b.count = std::max(1.0, std::ceil(parameters / limit));
+  b.count = count;
   const double bytes = parameters / b.count * element_bytes;
   b.last = c.network.cost(op, bytes, group).time_s;
   b.total = b.count * b.last;
@@ -61,7 +104,7 @@ double exposed_behind(const Buckets& b, double window_s, double slack_s, double 
 double reduce_once(const StepContext& c, const StageCost& stage, double slack_s) {
   const double slow = interference(c.job.accelerator, c.constants);
   const Op op = c.strategy.zero == 0 ? Op::kAllReduce : Op::kReduceScatter;
-  const Buckets b = in_buckets(c, op, stage.parameters, c.software.reduce_bytes, c.groups.data);
+  const Buckets b = in_buckets(c, op, stage.parameters, bucket_count(c, stage.parameters), c.software.reduce_bytes, c.groups.data);
   if (!c.software.buckets_overlap) return std::max(0.0, b.total - slack_s);
   return exposed_behind(b, stage.backward(), slack_s, slow);
 }
@@ -74,7 +117,9 @@ Exposed replicated(const StepContext& c, const StageCost& stage, double slack_s)
   e.reduce_s = last;
   if (each && c.strategy.accumulate > 1) e.reduce_s += (c.strategy.accumulate - 1) * reduce_once(c, stage, 0);
   if (c.strategy.zero >= 1) {
-    const Buckets b = in_buckets(c, Op::kAllGather, stage.parameters, c.software.gather_bytes, c.groups.data);
+    // nanotron gathers all parameters in one coalesced call (optim/zero.py).
+    const double count = c.job.framework == Framework::kNanotron ? 1 : bucket_count(c, stage.parameters);
+    const Buckets b = in_buckets(c, Op::kAllGather, stage.parameters, count, c.software.gather_bytes, c.groups.data);
     if (b.total > 0) {
       // The first bucket holds up the first layers; the rest hides behind the next step's first forward.
       e.gather_s = c.software.gather_overlap
