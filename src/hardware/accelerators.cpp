@@ -57,6 +57,8 @@ Result<Accelerator> read_accelerator(std::size_t index) {
   TRY_INTO(const std::optional<double> power, entry.number("power_w", 1, 10000));
   part.power_w = power.value_or(0);
   TRY_INTO([[maybe_unused]] const bool links, read_links(entry, part));
+  TRY_INTO(const std::optional<double> host_link, entry.rate("host_link"));
+  part.host_link_bytes_per_s = host_link.value_or(0);
   TRY_INTO(part.source, entry.required_text("source"));
   TRY_INTO([[maybe_unused]] const bool ok, entry.finish());
   return part;

@@ -42,7 +42,7 @@ void describe_deepspeed(const Job& job, const Strategy& strategy, Software& s, b
   s.logits_peak_bytes = megatron_model ? 12 : 14;
   // runtime/zero/config.py: overlap_comm defaults to true for stage 3 only; pipeline and stage 1 reduce at the border.
   s.buckets_overlap = strategy.zero >= 2 && strategy.overlap_grad_reduce;
-  s.gather_overlap = strategy.zero == 3 && job.year >= 2022;  // prefetch and coalescing: release 0.5.5, end of 2021
+  s.gather_overlap = strategy.zero == 3 && strategy.overlap_param_gather && job.year >= 2022;  // prefetch and coalescing: release 0.5.5, end of 2021
   s.wgrad_hides_tensor = false;
   s.optimizer_bytes = 40;
   s.boundary_copies = megatron_model;  // runtime/pipe/engine.py: pipe_buffers of inputs and outputs

@@ -91,6 +91,12 @@ Traffic traffic(const model::Model& m, const parallel::Software& software, doubl
     t.inner_forward += norm.forward * q_kv;
     t.inner_backward += norm.backward * q_kv;
   }
+  if (m.mla) {
+    // Queries and keys are joined from their rotary and other parts, keys spread over the heads: read and written.
+    const double joined = 2.0 * m.heads * (m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim);
+    t.inner_forward += 4 * joined;
+    t.inner_backward += 4 * joined;
+  }
   const Bytes activation = activation_bytes(m, software.elementwise);
   t.inner_forward += activation.forward * ffn;
   t.inner_backward += activation.backward * ffn;
@@ -346,6 +352,22 @@ double network_share(const StepContext& c, const model::Moe& moe) {
   return std::min(1.0, copies / (moe.top_k * (hosts - 1) / hosts));
 }
 
+/// Bytes per element of the top_k copies of the tokens on their way to the experts and back. Fused kernels read and write
+/// when they sort by expert, again when they return, weighting on the way; several local experts need a second sort behind
+/// the exchange. Primitives gather (4), multiply by the scores in fp32 (6 + 8 + 6), sort and pad for the grouped
+/// product and undo it (8), and add up into fp32 (12); their gradients add by index instead of copying.
+Bytes permutation_bytes(const StepContext& c, double local_experts) {
+  const double second_sort = c.strategy.expert > 1 && local_experts > 1 ? 8 : 0;
+  if (c.job.token_once_per_host) return {8, 8};  // DeepEP and HybridEP sort on the way, with kernels of their own
+  switch (c.software.elementwise) {
+    case parallel::Elementwise::kPrimitive:
+    case parallel::Elementwise::kMixed: return {36 + second_sort, 48 + second_sort};
+    case parallel::Elementwise::kCompiled: return {16 + second_sort, 24 + second_sort};
+    case parallel::Elementwise::kFused: break;
+  }
+  return {8 + second_sort, 8 + second_sort};
+}
+
 LayerCost moe_layer(const StepContext& c) {
   const model::Model& m = c.job.model;
   const model::Moe& moe = *m.moe;
@@ -376,10 +398,10 @@ LayerCost moe_layer(const StepContext& c) {
   cost.backward.compute += a.backward;
   const double active = static_cast<double>(moe.expert_ffn_hidden) * moe.top_k + moe.shared_ffn_hidden;
   add_traffic(c, traffic(m, c.software, active), cost);
-  // Permutation in and out of expert order: gather and scatter of top_k copies.
-  const double permuted = 4.0 * moe.top_k * m.hidden * 2 * c.tokens / outside_split(c);
-  cost.forward.compute += c.kernels.memory_s(permuted);
-  cost.backward.compute += c.kernels.memory_s(permuted);
+  const Bytes moved = permutation_bytes(c, local);
+  const double copies = moe.top_k * m.hidden * c.tokens / outside_split(c);
+  cost.forward.compute += c.kernels.memory_s(moved.forward * copies);
+  cost.backward.compute += c.kernels.memory_s(moved.backward * copies);
   const double parameters =
       a.parameters + (m.gated_mlp ? 3 : 2) * m.hidden * (local * width + moe.shared_ffn_hidden / t);
   add_casts(c, 2.0 * m.hidden + active, parameters, cost);

@@ -57,6 +57,20 @@ double last_flops(const StepContext& c) {
   return 2 * c.tokens * c.job.model.vocab / c.strategy.tensor * c.job.model.hidden / c.strategy.pipeline;
 }
 
+/// Pinned copies between an accelerator and its host's memory, one direction.
+double host_copy_bytes_per_s(const hardware::Accelerator& accelerator, const Constants& constants) {
+  const double pcie = hardware::pcie_bytes_per_s(std::max(3, accelerator.pcie_generation), 16).value_or(12e9);
+  return std::max(pcie, accelerator.host_link_bytes_per_s) * constants.pinned_copy_share;
+}
+
+/// Specified memory rate of a host of two sockets that are as old as its accelerators, or of a Grace module for the two
+/// accelerators that share it (channels x transfer rate x 8 bytes; 512 GB/s: NVIDIA Grace data sheet).
+double host_memory_bytes_per_s(const hardware::Accelerator& accelerator, double ranks_on_host) {
+  if (accelerator.host_link_bytes_per_s > 0) return 512e9 * std::max(1.0, ranks_on_host / 2);
+  if (accelerator.pcie_generation <= 3) return 2 * 6 * 2666e6 * 8;
+  return 2 * 8 * (accelerator.pcie_generation == 4 ? 3200e6 : 4800e6) * 8;
+}
+
 double layer_parameters(const StepContext& c, const model::ParameterCount& count, bool moe) {
   const double mlp = moe ? count.moe_per_layer / c.strategy.expert : count.mlp_per_layer;
   return (count.attention_per_layer + mlp + count.norms_per_layer) / c.strategy.tensor;
@@ -177,14 +191,14 @@ void Predictor::Impl::add_optimizer(const StepContext& c, const Stage& slowest, 
   const bool offloaded = s.offload == parallel::Offload::kOptimizer || s.offload == parallel::Offload::kAll;
   if (offloaded) {
     // Gradients down, parameters up over PCIe; Adam on the host is bound by its memory (28 bytes per parameter, shared
-    // by the GPUs of a host). Sustained host memory rate of two-socket servers.
-    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * c.constants.pinned_copy_share;
+    // by the GPUs of a host).
+    const double pcie = host_copy_bytes_per_s(job.accelerator, c.constants);
     const double ranks_on_host = std::min(job.gpus, job.cluster.gpus_per_host());
     p.bill[static_cast<std::size_t>(Bill::kOffload)] +=
-        own * 6 / pcie + own * ranks_on_host * 28 / c.constants.host_memory_bytes_per_s;
+        own * 6 / pcie + own * ranks_on_host * 28 / (c.constants.host_adam_share * host_memory_bytes_per_s(job.accelerator, ranks_on_host));
   }
   if (s.offload == parallel::Offload::kParameters || s.offload == parallel::Offload::kAll) {
-    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * c.constants.pinned_copy_share;
+    const double pcie = host_copy_bytes_per_s(job.accelerator, c.constants);
     p.bill[static_cast<std::size_t>(Bill::kOffload)] += s.accumulate * 2 * 2 * own / pcie;
   }
   if (s.offload == parallel::Offload::kActivations) {
@@ -192,7 +206,7 @@ void Predictor::Impl::add_optimizer(const StepContext& c, const Stage& slowest, 
     Strategy kept = s;
     kept.offload = parallel::Offload::kNone;
     const double bytes = parallel::memory_per_rank(job, kept).allocated_bytes - parallel::memory_per_rank(job, s).allocated_bytes;
-    const double pcie = hardware::pcie_bytes_per_s(std::max(3, job.accelerator.pcie_generation), 16).value_or(12e9) * c.constants.pinned_copy_share;
+    const double pcie = host_copy_bytes_per_s(job.accelerator, c.constants);
     const double busy = slowest.times.forward + slowest.times.backward;
     p.bill[static_cast<std::size_t>(Bill::kOffload)] += s.accumulate * std::max(0.0, 2 * std::max(0.0, bytes) / pcie - busy);
   }

@@ -271,7 +271,9 @@ void fill_overlap(const RunFields& row, MappedRun& run) {
   // FSDP and ZeRO-3 overlap.
   const bool plain_megatron = is_megatron(f) && !core && s.zero < 3 && !mentions(row.framework, {"internevo", "oneflow"});
   s.overlap_grad_reduce = !plain_megatron;
-  s.overlap_param_gather = core || s.zero >= 3;
+  // Colossal-AI's Gemini fetches a chunk when it is used, without prefetch (its default until 2024).
+  const bool fetches_on_use = mentions(row.framework, {"colossal", "gemini"}) && run.job.year < 2024;
+  s.overlap_param_gather = (core || s.zero >= 3) && !fetches_on_use;
   if (f == Framework::kMaxtext) {
     s.overlap_tensor = s.tensor > 1;  // XLA cuts products and collectives into pieces (Wang et al., ASPLOS 2023)
   } else if (mentions(row.notes, {"no tp comm overlap", "vanilla tp"})) {

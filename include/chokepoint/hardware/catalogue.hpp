@@ -39,6 +39,7 @@ struct Accelerator {
   double nvlink_bytes_per_s = 0;      ///< one link, one direction
   int pcie_generation = 0;
   int pcie_lanes = 16;
+  double host_link_bytes_per_s = 0;   ///< one direction to the host's memory where it is not PCIe (NVLink-C2C); 0: PCIe
   bool pcie_peer_to_peer = true;      ///< false for GeForce boards whose driver refuses P2P over PCIe
   std::string source;
 
