@@ -43,6 +43,7 @@ std::vector<ParameterRef> refs(Constants& constants) {
       {"collective.peer", &c.peer_s, "s", kLogs, kFitted, kLatencySigma},
       {"collective.efa_hop", &c.efa_hop, "", kLogs, kFitted, kLatencySigma},
       {"collective.efa_step", &c.efa_step_s, "s", "start-up tests of training jobs on 2 to 64 hosts: 1/bandwidth of all_gather grows by the same amount with each rank", kFitted, kLatencySigma},
+      {"collective.efa_slice", &c.efa_slice_bytes, "bytes", "the same tests against gradient buckets over 16 to 32 hosts (in sample)", kFitted, kLatencySigma},
       {"collective.tcp_hop", &c.tcp_hop, "", kLogs, kFitted, kLatencySigma},
       {"collective.ll_share", &c.ll_share, "", kLogs, kFitted, kShareSigma},
       {"collective.ll_cap", &c.ll_cap_bytes_per_s, "bytes/s", kLogs, kFitted, kShareSigma},

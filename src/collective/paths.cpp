@@ -472,9 +472,12 @@ void set_inside(Path& path, const Host& host, const hardware::Accelerator& accel
   if (switched && path.per_island > 2) path.nvls_bytes_per_s = path.ring.wire_bytes_per_s * nvls_share(context.constants, accelerator);
 }
 
+/// Size at which start-up tests of training jobs measure their collectives (not printed by them; a usual choice).
+constexpr double kBenchmarkBytes = 1e9;
+
 /// What was measured on this cluster for this group: inside a host the host's value, over hosts the allocation's, of
 /// which every sibling group has its part.
-void set_measured(Path& path, const topology::MeasuredCollectives& measured, int siblings) {
+void set_measured(Path& path, const topology::MeasuredCollectives& measured, int siblings, int allocation) {
   if (path.islands == 1) {
     path.measured_all_reduce = measured.host_all_reduce;
     path.measured_all_gather = measured.host_all_gather;
@@ -484,11 +487,15 @@ void set_measured(Path& path, const topology::MeasuredCollectives& measured, int
   const auto part = [siblings](const std::optional<double>& whole) {
     return whole ? std::optional<double>(*whole / siblings) : std::nullopt;
   };
-  // Over hosts all three pass the same NICs. What is measured at one size over the whole allocation contains the latency
-  // of that many ranks, which differs between them; the fastest comes nearest to the wire.
-  std::optional<double> wire;
-  for (const std::optional<double>& one : {measured.all_reduce, measured.all_gather, measured.reduce_scatter}) {
-    if (one) wire = std::max(wire.value_or(0), *one);
+  // Over hosts all three pass the same NICs. What is measured at one size over the whole allocation contains the steps of
+  // that many ranks, which are taken out again; the fastest comes nearest to the wire.
+  const double steps_s = (allocation - 1) * path.step_s;
+  std::optional<double> wire = measured.all_reduce;
+  for (const std::optional<double>& one : {measured.all_gather, measured.reduce_scatter}) {
+    if (!one) continue;
+    const double moving_s = std::max(kBenchmarkBytes / *one - steps_s, 0.5 * kBenchmarkBytes / *one);
+    const double alone = std::min(kBenchmarkBytes / moving_s, std::max(*one, path.network.bytes_per_s * siblings));
+    wire = std::max(wire.value_or(0), alone);
   }
   path.measured_all_reduce = measured.all_reduce ? part(measured.all_reduce) : std::nullopt;
   path.measured_all_gather = measured.all_gather ? part(wire) : std::nullopt;
@@ -515,10 +522,11 @@ Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& ac
     if (siblings > 1 && !path.network.where.empty()) path.network.where += ", shared by " + std::to_string(siblings) + " groups";
     path.network_hop = transport_hop(context.constants, cluster.fabric.transport);
     path.step_s = cluster.fabric.transport == topology::Transport::kEfa ? context.constants.efa_step_s : 0;
+    path.step_bytes = context.constants.efa_slice_bytes;
     path.tree_pays = cluster.fabric.transport != topology::Transport::kTcp;
     apply_fabric(path, cluster.fabric, context, hosts, group.host_stride);
   }
-  set_measured(path, cluster.measured, siblings);
+  set_measured(path, cluster.measured, siblings, cluster.gpu_count());
   return path;
 }
 

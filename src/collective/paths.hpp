@@ -39,7 +39,8 @@ struct Path {
   Limit network;            ///< what this group may send out of an island
   double network_direct_bytes_per_s = 0;  ///< the same for all_to_all, whose traffic crosses leaves
   double network_hop = 1;   ///< multiplier on the latency of a network hop
-  double step_s = 0;        ///< least time of one step of a ring over the network, however small its part
+  double step_s = 0;        ///< least time of one step of a ring over the network for a part of `step_bytes` or more
+  double step_bytes = 1;
   bool tree_pays = true;    ///< two islands gain from a tree; not over sockets, whose threads are the limit
   /// Bus bandwidths measured on this cluster, as far as they speak about this group.
   std::optional<double> measured_all_reduce, measured_all_gather, measured_reduce_scatter;

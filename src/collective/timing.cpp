@@ -79,7 +79,10 @@ Candidate ring(const Shape& shape, const Path& path, const Protocol& protocol) {
   const double inner = inner_hops(path, borders);
   const double hops = inner * hop_s(path, protocol.latency) + borders * path.network_hop * protocol.latency.network_hop_s;
   const double rate = std::min(ring_bytes_per_s(path, shape.open) * protocol.share, protocol.cap_bytes_per_s);
-  const double round = std::max(shape.hop_factor * hops, (path.ranks - 1) * path.step_s);
+  // A step over the network is stored and forwarded: it takes as long as its part of the buffer does, up to one slice.
+  const double part = shape.ring_bytes / std::max(1.0, shape.rounds * (path.ranks - 1));
+  const double step = path.step_s > 0 ? path.step_s * std::min(1.0, part / path.step_bytes) : 0;
+  const double round = std::max(shape.hop_factor * hops, (path.ranks - 1) * step);
   return {protocol.latency.base_s + shape.rounds * round, shape.ring_bytes / rate, "ring", protocol.name};
 }
 

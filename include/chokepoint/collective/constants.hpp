@@ -24,6 +24,7 @@ struct Constants {
   double peer_s = 1.1e-6;        ///< all_to_all: one more peer
   double efa_hop = 4.0;          ///< network hops over EFA against InfiniBand
   double efa_step_s = 42e-6;     ///< ring over EFA: each of its n - 1 steps passes every channel's proxy once
+  double efa_slice_bytes = 0.5e6;  ///< parts of a ring step below this take less: TP over 2 hosts against DDP over 32
   double tcp_hop = 8.0;          ///< network hops over TCP sockets, also Omni-Path verbs
 
   double ll_share = 0.42;        ///< of the bandwidth of simple; half of its bytes are flags
