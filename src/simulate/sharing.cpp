@@ -32,15 +32,11 @@ double cut_bucket_elements(const StepContext& c) {
   return 0;
 }
 
-/// Buckets of torch's DistributedDataParallel for `parameters` of this rank: tensors join in reverse order and a bucket
-/// closes once it holds bucket_cap_mb (25 MiB of the parameter's dtype), so a tensor is never cut (reducer.cpp).
-double ddp_buckets(const StepContext& c, double parameters) {
-  const model::Model& m = c.job.model;
-  const double t = c.strategy.tensor;
-  const double cap = 25.0 * 1048576 / (c.software.resident_parameter_bytes > 2 ? 4 : 2);
-  const double mlp = static_cast<double>(m.hidden) * m.ffn_hidden / t;
-  const double head = static_cast<double>(m.hidden) * m.head_dim / t;
-  const bool merged = c.job.framework == Framework::kNanotron;  // one tensor for gate and up, one for q, k and v
+}  // namespace
+
+double ddp_buckets(const model::Model& m, double tensor_degree, double parameters, double cap, bool merged) {
+  const double mlp = static_cast<double>(m.hidden) * m.ffn_hidden / tensor_degree;
+  const double head = static_cast<double>(m.hidden) * m.head_dim / tensor_degree;
   std::array<double, 7> tensors{};
   std::size_t count = 0;
   tensors[count++] = mlp;
@@ -67,12 +63,16 @@ double ddp_buckets(const StepContext& c, double parameters) {
       }
     }
   }
-  return std::max(1.0, buckets);
+  return std::max(1.0, buckets + (open > 0 ? 1 : 0));
 }
+
+namespace {
 
 double bucket_count(const StepContext& c, double parameters) {
   const double cut = cut_bucket_elements(c);
-  return cut > 0 ? std::max(1.0, std::ceil(parameters / cut)) : ddp_buckets(c, parameters);
+  if (cut > 0) return std::max(1.0, std::ceil(parameters / cut));
+  const double cap = 25.0 * 1048576 / (c.software.resident_parameter_bytes > 2 ? 4 : 2);
+  return ddp_buckets(c.job.model, c.strategy.tensor, parameters, cap, c.job.framework == Framework::kNanotron);
 }
 
 /// Time of `op` on `parameters` in `count` buckets, and of the last bucket alone.

@@ -25,6 +25,11 @@ struct Exposed {
   double reduce_s = 0;
 };
 
+/// Gradient buckets of torch's DistributedDataParallel for `parameters` elements of one rank: the tensors of a layer join
+/// in reverse order and a bucket closes once it holds `cap` elements (bucket_cap_mb, 25 MiB of the parameter's dtype), so
+/// that a tensor is never cut (torch/csrc/distributed/c10d/reducer.cpp). `merged`: gate and up are one tensor, and q, k, v.
+double ddp_buckets(const model::Model& model, double tensor_degree, double parameters, double cap, bool merged);
+
 /// Exposed communication of the data-parallel group over one optimizer step, for the stage given.
 /// `slack_s`: time this stage idles at the end of the step while earlier stages finish.
 Exposed data_parallel(const StepContext& context, const StageCost& stage, double slack_s);

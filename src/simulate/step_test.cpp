@@ -139,5 +139,21 @@ TEST(ChokePoint, NamesTheNicThatASlowNetworkHas) {
   EXPECT_NE(prediction->choke_points[0].where.find("10 Gb/s NIC"), std::string::npos) << prediction->choke_points[0].where;
 }
 
+TEST(Step, OffloadUsesTheLinkBetweenGraceAndItsGpu) {
+  // NVLink-C2C carries 450 GB/s each way, PCIe 5.0 x16 63 GB/s; the rest of the parts is the same generation.
+  parallel::Job grace = job_on("dgx-h100", 1, "llama-2-7b", 4096, 64);
+  const double over_pcie = predicted(grace, "zero=2 microbatch=1 offload=optimizer").item(Bill::kOffload);
+  grace.accelerator.host_link_bytes_per_s = 450e9;
+  EXPECT_LT(predicted(grace, "zero=2 microbatch=1 offload=optimizer").item(Bill::kOffload), over_pcie);
+}
+
+TEST(Step, ExpertCopiesCostMoreWithPrimitiveKernels) {
+  parallel::Job job = job_on("dgx-h100", 1, "mixtral-8x7b", 4096, 64);
+  job.framework = parallel::Framework::kTorchtitan;
+  const double primitive = predicted(job, "fsdp expert=8 microbatch=1").item(Bill::kCompute);
+  job.token_once_per_host = true;  // DeepEP sorts with kernels of its own
+  EXPECT_LT(predicted(job, "fsdp expert=8 microbatch=1").item(Bill::kCompute), primitive);
+}
+
 }  // namespace
 }  // namespace chokepoint::simulate
