@@ -43,6 +43,9 @@ void describe_deepspeed(const Job& job, const Strategy& strategy, Software& s, b
   // runtime/zero/config.py: overlap_comm defaults to true for stage 3 only; pipeline and stage 1 reduce at the border.
   s.buckets_overlap = strategy.zero >= 2 && strategy.overlap_grad_reduce;
   s.gather_overlap = strategy.zero == 3 && strategy.overlap_param_gather && job.year >= 2022;  // prefetch and coalescing: release 0.5.5, end of 2021
+  // Before that release each tensor is gathered by itself when its module runs; those below
+  // stage3_param_persistence_threshold (biases, norms) stay whole.
+  s.gathers_per_unit = strategy.zero == 3 && job.year < 2022 ? 4 : 1;
   s.wgrad_hides_tensor = false;
   s.optimizer_bytes = 40;
   s.boundary_copies = megatron_model;  // runtime/pipe/engine.py: pipe_buffers of inputs and outputs

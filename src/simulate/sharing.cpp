@@ -143,8 +143,9 @@ Exposed sharded(const StepContext& c, const StageCost& stage) {
   const double unit = stage.unit_parameters;
   const double fetch_s_per_byte = sw.fetches_by_tensor ? c.constants.fetch_s_per_byte : 0;
   const double overlap_share = sw.fetches_by_tensor ? c.constants.fetch_overlap_share : 1;
-  const double gather = c.network.cost(Op::kAllGather, unit * sw.gather_bytes, c.groups.shard).time_s + unit * sw.gather_bytes * fetch_s_per_byte +
-                        c.kernels.memory_s(2 * unit * sw.gather_bytes);
+  const double pieces = sw.gathers_per_unit;
+  const double gather = pieces * c.network.cost(Op::kAllGather, unit * sw.gather_bytes / pieces, c.groups.shard).time_s +
+                        unit * sw.gather_bytes * fetch_s_per_byte + c.kernels.memory_s(2 * unit * sw.gather_bytes);
   const double scatter = c.network.cost(Op::kReduceScatter, unit * sw.reduce_bytes, c.groups.shard).time_s +
                          c.kernels.memory_s(2 * unit * sw.reduce_bytes);
   double replicate = 0;

@@ -38,6 +38,7 @@ struct Software {
   bool fetches_by_tensor = false;      ///< sharded parameters arrive tensor by tensor through flat buffers and hooks
   bool compiled = false;
   bool dropout = false;
+  int gathers_per_unit = 1;            ///< collectives that gather one layer: one, or one for each of its large tensors
   int gathers_in_flight = 2;           ///< FSDP prefetch
   double optimizer_bytes = 34;         ///< device memory traffic of the optimizer per parameter
   double logits_bytes = 26;            ///< memory traffic of cross entropy per logit, forward and backward
