@@ -31,12 +31,20 @@ Widths widths_of(const model::Model& m) {
   return w;
 }
 
+/// Transformer Engine keeps the input of an fp8 product as the product took it, in one byte (module/layernorm_linear.py and
+/// linear.py save the quantised tensor); the norm's own input and the activation's stay 16-bit.
+double product_input(const Job& job, const Software& software) {
+  const bool quantised = job.dtype == hardware::Dtype::kFp8 || job.dtype == hardware::Dtype::kFp4;
+  return software.fused_library && quantised ? 1 : kHalf;
+}
+
 /// Inputs and outputs of the norms; the output is the input of the next product.
-double norms(const model::Model& m, const Software& software, const Widths& w) {
+double norms(const Job& job, const Software& software, const Widths& w) {
+  const model::Model& m = job.model;
   const double count = m.parallel_block ? 1 : 2;
   // RMSNorm out of primitives: the fp32 copy and the normalised values before the weight, beside the output.
   const bool primitive = software.elementwise == Elementwise::kPrimitive && m.rms_norm;
-  return count * w.hidden * (primitive ? kSingle + kHalf + kHalf : kHalf + kHalf);
+  return count * w.hidden * (primitive ? kSingle + kHalf + kHalf : kHalf + product_input(job, software));
 }
 
 double attention(const Job& job, const Software& software, const Widths& w) {
@@ -45,6 +53,8 @@ double attention(const Job& job, const Software& software, const Widths& w) {
   double bytes = kHalf * (w.query + w.key + w.value + output);
   const bool rotary = m.max_positions == 0;
   if (m.qk_norm) bytes += kHalf * (w.query + w.key);
+  // The attention keeps its own 16-bit output; the quantised input of the output product comes beside it.
+  if (product_input(job, software) < kHalf) bytes += product_input(job, software) * output;
   switch (software.elementwise) {
     case Elementwise::kFused:
       // The value is a view into the fused projection, which stays whole beside the rotated query and key.
@@ -71,11 +81,12 @@ double scores(const Job& job, const Software& software) {
   return each * job.model.heads * job.sequence;
 }
 
-double mlp(const model::Model& m, const Software& software, const Widths& w) {
-  if (!m.gated_mlp) return kHalf * 2 * w.ffn;  // before and after the activation function
+double mlp(const Job& job, const Software& software, const Widths& w) {
+  const double product = product_input(job, software);
+  if (!job.model.gated_mlp) return (kHalf + product) * w.ffn;  // before and after the activation function
   switch (software.elementwise) {
     case Elementwise::kCompiled:
-    case Elementwise::kFused: return kHalf * 3 * w.ffn;  // gate, up and their product
+    case Elementwise::kFused: return (kHalf * 2 + product) * w.ffn;  // gate, up and their product
     default: return kHalf * 4 * w.ffn;                   // and the activated gate
   }
 }
@@ -98,7 +109,7 @@ LayerActivations layer_activations(const Job& job, const Strategy& s, const Soft
   const double masks = software.dropout ? 2 * w.hidden : 0;
   const double probabilities = scores(job, software) / t;
   LayerActivations a;
-  a.recomputed = (norms(m, software, w) + masks) / outside + (attention(job, software, w) + mlp(m, software, w)) / t;
+  a.recomputed = (norms(job, software, w) + masks) / outside + (attention(job, software, w) + mlp(job, software, w)) / t;
   // Permuted inputs and unpermuted outputs of the experts, both kept for the weighted sum's backward.
   if (m.moe) a.recomputed += kHalf * 2 * w.hidden * m.moe->top_k / outside;
   a.saved = a.recomputed + (s.recompute == Recompute::kSelective ? 0 : probabilities);
@@ -106,7 +117,11 @@ LayerActivations layer_activations(const Job& job, const Strategy& s, const Soft
   if (s.recompute == Recompute::kSelective && software.operator_recompute) a.saved = kept_by_operator_policy(m, s, w);
   a.checkpoint = kHalf * w.hidden / outside;
   a.gradients = kHalf * ((m.gated_mlp ? 2.0 : 1.0) * w.ffn / t + (s.sequence_parallel ? 4 : 2) * w.hidden);
-  if (s.sequence_parallel) a.gathered = kHalf * 2 * w.hidden * (1 - 1 / t);
+  a.widest = kHalf * (m.gated_mlp ? 2 : 1) * w.ffn / t;
+  if (s.sequence_parallel && s.tensor > 1) {
+    a.gathers = 2;  // before attention and before the MLP
+    a.gathered = kHalf * w.hidden;
+  }
   return a;
 }
 

@@ -10,7 +10,9 @@ struct LayerActivations {
   double recomputed = 0;     ///< saved while the layer is recomputed; equals `saved` without recomputation
   double checkpoint = 0;     ///< what stays of a fully recomputed layer
   double gradients = 0;      ///< gradients live while the layer's backward runs
-  double gathered = 0;       ///< gathered inputs of column-parallel products, freed as soon as the product has run
+  int gathers = 0;           ///< inputs of column-parallel products gathered in a forward, freed when the product has run
+  double gathered = 0;       ///< bytes of one of them
+  double widest = 0;         ///< bytes of the widest activation, gate and up projection together
 };
 
 LayerActivations layer_activations(const Job& job, const Strategy& strategy, const Software& software);

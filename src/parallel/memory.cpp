@@ -2,7 +2,8 @@
 // Problem: peak memory of the fullest rank. Idea: what is resident all step long (exact counts over the ranks that share
 // it) plus the larger of three moments: the loss (all activations and the logits), the backward of a layer (all
 // activations and its working set) and the optimizer step (temporaries, no activations). Reserved memory adds what the
-// caching allocator cannot reuse. The device's capacity is less by the context and the communicators.
+// caching allocator cannot reuse; when the device is full it gives a part of that back, so the verdict counts other
+// bytes than a printed peak shows. The device's capacity is less by the context and the communicators.
 #include <chokepoint/parallel/memory.hpp>
 #include <chokepoint/parallel/software.hpp>
 
@@ -19,15 +20,32 @@ namespace {
 constexpr double kGiB = 1073741824.0;
 /// CUDA context with the kernels PyTorch loads: nvidia-smi of an idle process, less what the allocator reserved.
 constexpr double kContextBytes = 0.6 * kGiB;
-/// NCCL buffers of one communicator: 16 channels x (4 MiB Simple + 4.7 MiB LL128 + 0.5 MiB LL) in both directions,
-/// src/include/comm.h and src/init.cc of NCCL 2.x.
-constexpr double kCommunicatorBytes = 0.25 * kGiB;
+/// NCCL buffers of one channel and peer: 4 MiB Simple, 4.7 MiB LL128, 0.5 MiB LL (src/init.cc, NCCL_BUFFSIZE and the
+/// defaults beside it).
+constexpr double kConnectionBytes = 9.2 * 1048576;
+/// Peers that send to a rank in each channel: one in the ring, two more in the double tree. All were connected at start
+/// until NCCL 2.19 (end of 2023, NCCL_RUNTIME_CONNECT), since then those of the algorithm that is used.
+constexpr double kEagerPeers = 3;
+constexpr int kLazyConnectYear = 2024;
 /// Driver and ECC tables: an "80 GB" part offers 79.1-79.3 GiB to the allocator.
 constexpr double kUsableShare = 0.989;
 /// cuBLAS workspaces, rotary tables, input tokens, loss scalars: live tensors that do not grow with the model.
 constexpr double kSmallTensorsBytes = 0.1e9;
 /// Share of activations and transients that the caching allocator holds but cannot use (blocks of other sizes).
 constexpr double kFragmentation = 0.03;
+/// The same share of the activations where gathers come free late: the next one splits a block of activations, which
+/// then takes a new block (c10 CUDACachingAllocator, best fit).
+constexpr double kSplitShare = 0.1;
+/// Gathered inputs that wait for their event at most: the host runs 1,024 launches ahead (the depth of a CUDA stream's
+/// queue), about one gather in twenty of them.
+constexpr double kWaitingGathers = 52;
+/// Part of the waiting blocks that does not come back when the device is full: their segments hold other tensors too.
+constexpr double kWaitingKept = 0.5;
+/// fp32 copies of the logits, bytes each: the largest blocks, which optimizer states and gradients have split by the
+/// second step; then they do not come together again.
+constexpr double kSplitLogitsBytes = 8;
+/// Two times the median error of the peaks that published runs print.
+constexpr double kTightShare = 0.07;
 /// DeepSpeed's gradients pass through buffers of the configured size: two with overlap_comm, the default of stage 3 alone.
 double reduce_buffers(int zero) { return zero == 3 ? 2 : 1; }
 
@@ -78,6 +96,7 @@ struct StageParameters {
   double dense = 0;    ///< replicated over the data-parallel ranks unless sharded
   double experts = 0;  ///< already divided over the expert-parallel ranks
   double ends = 0;     ///< of `dense`: input table and head, one gathered unit each
+  double shapes = 0;   ///< of one layer, each shape of matrix once: one expert stands for all
   double total() const { return dense + experts; }
 };
 
@@ -88,8 +107,7 @@ StageParameters parameters_of(const Job& job, const Strategy& s, const StageShap
   const double attention = count.attention_per_layer + count.norms_per_layer;
   out.dense = attention * stage.layers + count.mlp_per_layer * (stage.layers - stage.moe_layers);
   if (m.moe && stage.moe_layers > 0) {
-    const double matrices = m.gated_mlp ? 3 : 2;
-    const double experts = matrices * m.hidden * m.moe->expert_ffn_hidden * static_cast<double>(m.moe->experts);
+    const double experts = (m.gated_mlp ? 3 : 2) * m.hidden * m.moe->expert_ffn_hidden * static_cast<double>(m.moe->experts);
     out.experts = stage.moe_layers * experts / std::max(1, s.expert);
     out.dense += stage.moe_layers * std::max(0.0, count.moe_per_layer - experts);
   }
@@ -97,6 +115,9 @@ StageParameters parameters_of(const Job& job, const Strategy& s, const StageShap
   if (stage.last) out.ends += count.head > 0 ? count.head : s.pipeline > 1 ? count.embedding : 0;
   out.dense += out.ends;
   if (stage.last) out.dense += count.final;
+  const double matrices = m.gated_mlp ? 3 : 2;
+  const double widths = (m.moe ? m.moe->expert_ffn_hidden + m.moe->shared_ffn_hidden : 0) + (stage.layers > stage.moe_layers ? m.ffn_hidden : 0);
+  out.shapes = (count.attention_per_layer + matrices * m.hidden * widths) / s.tensor;
   out.dense /= s.tensor;
   out.experts /= s.tensor;
   out.ends /= s.tensor;
@@ -115,7 +136,7 @@ class Moment {
   void append_to(std::vector<MemoryPart>& out) const { out.insert(out.end(), parts_.begin(), parts_.begin() + static_cast<std::ptrdiff_t>(count_)); }
 
  private:
-  std::array<MemoryPart, 8> parts_{};
+  std::array<MemoryPart, 10> parts_{};
   std::size_t count_ = 0;
   double sum_ = 0;
 };
@@ -143,6 +164,9 @@ struct StageModel {
     return sharded ? parameters.dense / shard + parameters.experts / expert_shard : parameters.total();
   }
   double ranks_reducing() const { return static_cast<double>(s.data) * s.context; }
+  double vocab() const { return job.padded_vocab > 0 ? job.padded_vocab : job.model.vocab; }
+  double logits() const { return tokens * vocab() / s.tensor; }
+  double head() const { return vocab() * job.model.hidden / s.tensor; }
 };
 
 bool offloads_optimizer(const Strategy& s) { return s.offload == Offload::kOptimizer || s.offload == Offload::kAll; }
@@ -166,9 +190,17 @@ Moment resident(const StageModel& m) {
   }
   states.add("gradient accumulation", w.accumulation_bytes * m.held(s.zero >= 2));
   // DDP without peers has no buckets; ZeRO copies in any case.
-  if (m.ranks_reducing() > 1 || s.zero > 0) states.add("gradient buckets", w.bucket_bytes * m.held(s.zero >= 2));
+  if (m.ranks_reducing() > 1 || s.zero > 0) states.add("gradient buckets", w.bucket_bytes * m.held(s.zero >= 2 || w.partitions_buckets));
+  states.add("gradient placeholders", w.placeholder_bytes * m.parameters.shapes);
   states.add("workspaces", kSmallTensorsBytes);
   return states;
+}
+
+/// DeepSpeed's gradients pass through flat buffers of the configured size, allocated when a backward begins, whatever the
+/// model (stage_1_and_2.py backward; stage3.py keeps it all the time).
+double reduction_buckets(const StageModel& m) {
+  if (m.s.zero == 0) return 0;
+  return m.software.reduce_bucket_parameters * reduce_buffers(m.s.zero) * m.software.reduce_bytes;
 }
 
 Moment activations(const StageModel& m) {
@@ -179,22 +211,24 @@ Moment activations(const StageModel& m) {
   Moment out;
   out.add("activations", saved);
   out.add("autocast copies", m.software.cast_bytes * m.held(s.zero == 3));
+  out.add("reduction buckets", reduction_buckets(m));
   if (m.software.boundary_copies && s.pipeline > 1) {
     out.add("stage inputs and outputs", m.stage.in_flight * 2 * 2 * m.job.model.hidden * m.tokens);
   }
   return out;
 }
 
-/// Whole copies of sharded units around a layer; `ends` adds the head.
+/// Whole copies of sharded units around a layer. With gradients also those of one layer and their reduction input, unless
+/// the framework reduces through buckets of its own (`reduction_buckets`).
 double gathered_units(const StageModel& m, bool with_gradients) {
   const Software& w = m.software;
-  const bool bucketed = m.s.zero == 1 && w.reduce_bucket_parameters > 0;
-  if ((m.s.zero < 2 && !bucketed) || m.stage.layers == 0) return 0;
+  if (m.s.zero < 2 || m.stage.layers == 0) return 0;
   const double unit = (m.parameters.total() - m.parameters.ends) / m.stage.layers;
-  const double bucket = w.reduce_bucket_parameters > 0 ? std::min(m.parameters.total(), w.reduce_bucket_parameters) * reduce_buffers(m.s.zero) : unit;
-  const double reduced = with_gradients ? bucket * w.reduce_bytes + (w.reduce_bucket_parameters > 0 ? 0 : unit * 2) : 0;
-  if (m.s.zero <= 2) return reduced;
-  if (!m.s.reshard_after_forward) return reduced;
+  const bool bucketed = w.reduce_bucket_parameters > 0;
+  // The reduction of the head, the first to be ready, runs under the backward of the last layer.
+  const double head = m.stage.last ? m.head() : 0;
+  const double reduced = with_gradients && !bucketed ? std::max(unit, head) * w.reduce_bytes + unit * 2 : 0;
+  if (m.s.zero == 2 || !m.s.reshard_after_forward) return reduced;
   const double live = std::max(w.gathers_in_flight * unit, std::min(w.live_unit_parameters, m.parameters.total()));
   return live * w.gather_bytes + reduced;
 }
@@ -202,12 +236,13 @@ double gathered_units(const StageModel& m, bool with_gradients) {
 Moment at_loss(const StageModel& m) {
   Moment out;
   if (!m.stage.last) return out;
-  const double vocab = m.job.padded_vocab > 0 ? m.job.padded_vocab : m.job.model.vocab;
-  if (!m.job.chunked_loss) out.add("logits and loss", m.tokens * vocab / m.s.tensor * m.software.logits_peak_bytes);
+  const double chunks = m.software.loss_chunks;
+  const double head = m.head();
+  out.add("logits and loss", m.logits() / chunks * m.software.logits_peak_bytes);
   if (m.s.sequence_parallel) out.add("gathered input of the head", 2 * m.tokens * m.job.model.hidden);
-  if (m.s.zero == 3 && m.s.reshard_after_forward) {
-    out.add("gathered head", vocab * m.job.model.hidden / m.s.tensor * m.software.gather_bytes);
-  }
+  if (m.s.zero == 3 && m.s.reshard_after_forward) out.add("gathered head", head * m.software.gather_bytes);
+  // The head's gradient stays whole over the chunks; only the last one reduces it.
+  if (m.s.zero == 3 && chunks > 1) out.add("gradient of the head", head * m.software.reduce_bytes);
   out.add("gathered units", 0.5 * gathered_units(m, false));
   return out;
 }
@@ -224,23 +259,62 @@ Moment in_backward(const StageModel& m) {
 
 Moment in_optimizer(const StageModel& m) {
   Moment out;
-  if (!offloads_optimizer(m.s)) out.add("optimizer temporaries", m.software.step_bytes * m.held(m.s.zero >= 1));
+  if (offloads_optimizer(m.s)) return out;
+  out.add("optimizer temporaries", m.software.step_bytes * m.held(m.s.zero >= 1));
+  if (m.software.step_gathers_flat && m.ranks_reducing() > 1) {
+    const double whole = m.software.gather_bytes * m.parameters.total();
+    out.add("gathered parameters of the step", whole * (1 + 1 / m.shard));
+  }
   return out;
 }
 
 /// Gathered inputs are freed at once but may only be reused when the communication stream has passed; a host that runs
-/// ahead takes new blocks instead (c10::cuda allocator, record_stream). The stage's first forwards do, until the
-/// pipeline makes the host wait.
+/// ahead takes new blocks instead (c10::cuda allocator, record_stream). Without a pipeline it does so from one micro-batch
+/// to the next; with one it waits for the first gradient, so the forwards before that count, less the two that overlap
+/// with what comes back.
 double waiting_gathers(const StageModel& m) {
-  if (!m.software.queues_ahead) return 0;
-  const double micro_batches = m.s.pipeline == 1 ? 1 : std::max(0.0, m.stage.in_flight - 2);
-  return micro_batches * m.stage.layers * m.layer.gathered * m.tokens;
+  if (!m.software.queues_ahead || m.layer.gathers == 0) return 0;
+  const double layer = m.layer.gathers * m.stage.layers;
+  double gathers = layer * (m.s.pipeline == 1 ? 1 : std::max(0.0, m.stage.in_flight - 2));
+  if (m.s.pipeline == 1 && m.s.accumulate > 1) gathers = kWaitingGathers;
+  return std::min(gathers, kWaitingGathers) * m.layer.gathered * m.tokens;
 }
 
-double communicators(const Strategy& s) {
-  double count = 1;  // the default group
-  for (const int degree : {s.tensor, s.pipeline, s.context, s.expert}) count += degree > 1;
-  return count;
+/// Do gathers that come free late split blocks of activations? They do once backwards give blocks back for the next
+/// forward, and while a gathered input fits into the largest block of a layer, the gate and up projection.
+bool gathers_split_blocks(const StageModel& m) {
+  return m.software.queues_ahead && m.layer.gathers > 0 && m.layer.widest > m.layer.gathered &&
+         m.s.accumulate > m.stage.in_flight;
+}
+
+/// Channels that NCCL's search finds: rings over NVLink (12 on six links of a hybrid mesh, 24 on NVSwitch), else few.
+double channels(hardware::Architecture architecture) {
+  switch (architecture) {
+    case hardware::Architecture::kVolta: return 12;
+    case hardware::Architecture::kAmpere:
+    case hardware::Architecture::kHopper:
+    case hardware::Architecture::kBlackwell: return 24;
+    default: return 16;
+  }
+}
+
+double communicator_bytes(const Job& job, const Strategy& s, const Software& software) {
+  if (job.gpus <= 1) return 0;
+  double groups = 1;  // the default group
+  for (const int degree : {s.tensor, s.pipeline, s.context, s.expert}) groups += degree > 1 ? software.groups_per_dimension : 0;
+  if (s.data > 1 && s.data < job.gpus) groups += software.groups_per_dimension;
+  if (s.pipeline > 1) groups += software.pipeline_groups;
+  const double peers = job.year < kLazyConnectYear ? kEagerPeers : 1;
+  return groups * peers * channels(job.accelerator.architecture) * kConnectionBytes;
+}
+
+/// What a full device lacks beyond the usual slack: the blocks of the logits, and the split ones of layers that gather.
+double lost_blocks(const StageModel& m, double activations, double slack) {
+  if (m.software.expandable_segments) return 0;
+  double lost = m.layer.gathers > 0 ? std::max(0.0, kSplitShare * activations - slack) : 0;
+  const bool fp32_copies = m.stage.last && m.software.loss_chunks == 1;
+  if (fp32_copies) lost += std::clamp(m.software.logits_peak_bytes - 2, 0.0, kSplitLogitsBytes) * m.logits();
+  return lost;
 }
 
 Memory stage_memory(const Job& job, const Strategy& s, const Software& software, const StageShape& stage) {
@@ -259,6 +333,7 @@ Memory stage_memory(const Job& job, const Strategy& s, const Software& software,
   states.append_to(memory.parts);
   memory.allocated_bytes = states.sum();
   double slack = 0;
+  double returned = 0;  // by the allocator when the device is full
   if (step_is_peak) {
     step.append_to(memory.parts);
     memory.allocated_bytes += step.sum();
@@ -266,22 +341,39 @@ Memory stage_memory(const Job& job, const Strategy& s, const Software& software,
     saved.append_to(memory.parts);
     transient.append_to(memory.parts);
     memory.allocated_bytes += saved.sum() + transient.sum();
-    slack = kFragmentation * (saved.sum() + transient.sum());
+    slack = (gathers_split_blocks(m) ? kSplitShare : kFragmentation) * saved.sum() + kFragmentation * transient.sum();
     const double waiting = waiting_gathers(m);
     if (waiting > 0) memory.parts.push_back({"gathers awaiting reuse", waiting});
     memory.reserved_bytes += waiting;
+    returned = (1 - kWaitingKept) * waiting;
   }
   const double flat = offloads_optimizer(s) ? 0 : software.flat_step_bytes * m.held(s.zero >= 1);
   if (flat > 0) memory.parts.push_back({"flat gradients of the step", flat});
   memory.reserved_bytes += flat;
   if (slack > 0) memory.parts.push_back({"allocator slack", slack});
   memory.reserved_bytes += memory.allocated_bytes + slack;
-  memory.overhead_bytes = kContextBytes + (job.gpus > 1 ? kCommunicatorBytes * communicators(s) : 0);
+  memory.needed_bytes = memory.reserved_bytes - returned + lost_blocks(m, saved.sum(), slack);
+  memory.overhead_bytes = kContextBytes + communicator_bytes(job, s, software);
   memory.capacity_bytes = kUsableShare * job.accelerator.memory_bytes - memory.overhead_bytes;
   return memory;
 }
 
 }  // namespace
+
+std::string_view name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFits: return "fits";
+    case Verdict::kTight: return "tight";
+    case Verdict::kDoesNotFit: break;
+  }
+  return "does not fit";
+}
+
+Verdict Memory::verdict() const {
+  if (needed_bytes <= (1 - kTightShare) * capacity_bytes) return Verdict::kFits;
+  if (needed_bytes <= capacity_bytes || allocated_bytes <= (1 - kTightShare) * capacity_bytes) return Verdict::kTight;
+  return Verdict::kDoesNotFit;
+}
 
 Memory memory_of_stage(const Job& job, const Strategy& strategy, int stage) {
   const std::vector<int> layers = layers_per_stage(job, strategy);
@@ -294,23 +386,34 @@ Memory memory_per_rank(const Job& job, const Strategy& strategy) {
   const std::vector<int> layers = layers_per_stage(job, strategy);
   const int stages = static_cast<int>(layers.size());
   Memory worst;
+  double needed = 0;
   for (int i = 0; i < stages; ++i) {
     // Between the ends no stage needs more than the second one, unless it has more layers.
     const bool between = i > 1 && i + 1 < stages;
     if (between && !job.model.moe && layers[static_cast<std::size_t>(i)] <= layers[1]) continue;
     Memory memory = stage_memory(job, strategy, software, shape_of(job, strategy, layers, i));
+    needed = std::max(needed, memory.needed_bytes);
     if (worst.parts.empty() || memory.reserved_bytes > worst.reserved_bytes) worst = std::move(memory);
   }
+  worst.needed_bytes = needed;
   return worst;
 }
 
 std::vector<Parameter> parameters() {
+  constexpr ParameterKind kFitted = ParameterKind::kFitted;
+  constexpr ParameterKind kPublished = ParameterKind::kPublished;
+  constexpr ParameterKind kEstimate = ParameterKind::kEstimate;
   return {
-      {"memory.context", kContextBytes, "B", "estimate; compared with the nvidia-smi figures of published runs (in sample)"},
-      {"memory.communicator", kCommunicatorBytes, "B", "estimate from NCCL 2.x channel buffers (16 channels, three protocols), not measured"},
-      {"memory.usable_share", kUsableShare, "", "estimate for A100 and H100 boards, not measured here"},
-      {"memory.small_tensors", kSmallTensorsBytes, "B", "allocated after the step less parameters x 20 B (Ultra-Scale sweep, no activations)"},
-      {"memory.fragmentation", kFragmentation, "", "set by hand on the Ultra-Scale sweep (in sample)"},
+      {"memory.context", kContextBytes, "B", "nvidia-smi figures of published runs less what the model counts", kEstimate},
+      {"memory.connection", kConnectionBytes, "B", "NCCL 2.x: 4 MiB Simple + 4.7 MiB LL128 + 0.5 MiB LL a channel and peer", kPublished},
+      {"memory.eager_peers", kEagerPeers, "", "ring and double tree, connected at start until NCCL 2.19", kPublished},
+      {"memory.usable_share", kUsableShare, "", "A100 and H100 boards: 79.1 to 79.3 GiB of 80", kEstimate},
+      {"memory.small_tensors", kSmallTensorsBytes, "B", "Ultra-Scale sweep: allocated after the step less parameters x 20 B", kFitted},
+      {"memory.fragmentation", kFragmentation, "", "Ultra-Scale sweep, reserved memory", kFitted},
+      {"memory.split_share", kSplitShare, "", "Ultra-Scale sweep, reserved memory at tensor degree 2 and 4", kFitted},
+      {"memory.waiting_gathers", kWaitingGathers, "", "Ultra-Scale sweep, reserved memory; CUDA queues 1,024 launches", kFitted},
+      {"memory.waiting_kept", kWaitingKept, "", "Ultra-Scale sweep, runs that ran out of memory", kFitted},
+      {"memory.split_logits", kSplitLogitsBytes, "B", "two fp32 copies; Ultra-Scale sweep, runs that ran out of memory", kFitted},
   };
 }
 

@@ -9,6 +9,9 @@ namespace chokepoint::parallel {
 
 namespace {
 
+/// torchtitan components/loss.py, ChunkedCELoss.Config.num_chunks; Liger's fused linear cross entropy takes more.
+constexpr int kLossChunks = 8;
+
 void describe_megatron(const Job& job, const Strategy& strategy, Software& s) {
   const bool early = job.year <= 2022;
   // megatron/model/distributed.py until 2022: one blocking all-reduce after the last backward; --overlap-grad-reduce
@@ -28,6 +31,9 @@ void describe_megatron(const Job& job, const Strategy& strategy, Software& s) {
   s.optimizer_bytes = 36;  // apex multi-tensor: L2 norm 4, Adam 28, copy to the model 4
   s.logits_bytes = 26;     // vocab_parallel_cross_entropy in fp32: max, subtract, exp, sum; backward and cast
   s.logits_peak_bytes = early ? 12 : 10;
+  // transformer_engine/pytorch/module/base.py get_dummy_wgrad: products add their weight gradient to the main gradients and
+  // return a cached 16-bit tensor of the same shape, one for each shape.
+  if (s.fused_library) s.placeholder_bytes = 2;
   s.elementwise = Elementwise::kFused;
 }
 
@@ -51,14 +57,21 @@ void describe_deepspeed(const Job& job, const Strategy& strategy, Software& s, b
   s.boundary_copies = megatron_model;  // runtime/pipe/engine.py: pipe_buffers of inputs and outputs
   s.live_unit_parameters = 1e9;        // stage3_max_live_parameters
   s.reduce_bucket_parameters = 5e8;    // reduce_bucket_size, allgather_bucket_size
-  if (strategy.zero >= 1 && strategy.zero <= 2) {
-    s.bucket_bytes = 2;                // averaged gradients, copied flat beside param.grad (stage_1_and_2.py)
+  s.groups_per_dimension = 2;          // Megatron's groups and those of pipe/topology.py PipelineParallelGrid
+  s.pipeline_groups = 2;               // runtime/pipe/p2p.py: a group of two per neighbour; tied embeddings on the ends
+  const bool bf16_optimizer = job.dtype == hardware::Dtype::kBf16 && megatron_model && strategy.zero <= 1;
+  // runtime/bf16_optimizer.py reduces its whole fp32 gradients where they are, and steps from them.
+  if (bf16_optimizer) s.reduce_bucket_parameters = 0;
+  if (strategy.zero >= 1 && strategy.zero <= 2 && !bf16_optimizer) {
+    // Averaged gradients, copied flat beside param.grad (stage_1_and_2.py): stage 2's are counted as gradients, and the
+    // pipeline engine, which reduces once a step, keeps the owned partition alone.
+    s.bucket_bytes = strategy.zero == 1 ? 2 : 0;
+    s.partitions_buckets = strategy.pipeline > 1;
     s.flat_step_bytes = 4;             // fp32 gradient of the owned partition, one flat tensor
   }
   s.fetches_by_tensor = true;          // runtime/zero/partition_parameters.py
-  if (job.dtype == hardware::Dtype::kBf16 && megatron_model && strategy.zero <= 1) {
-    s.accumulation_bytes = 4;  // BF16_Optimizer keeps fp32 gradients beside the bf16 ones
-  }
+  // Fp32 gradients beside the bf16 ones: BF16_Optimizer, and runtime/engine.py get_data_types for bf16 without ZeRO.
+  if (bf16_optimizer || (job.dtype == hardware::Dtype::kBf16 && strategy.zero == 0)) s.accumulation_bytes = 4;
 }
 
 void describe_fsdp(const Job& job, const Strategy& strategy, Software& s) {
@@ -74,10 +87,12 @@ void describe_fsdp(const Job& job, const Strategy& strategy, Software& s) {
   s.logits_bytes = 36;
   s.logits_peak_bytes = 14;  // 16-bit, fp32 copy, log-softmax and its gradient in fp32
   s.operator_recompute = job.framework == Framework::kTorchtitan;
-  if (job.framework == Framework::kTorchtitan && job.year >= 2025) {
-    // The 16-bit logits are dropped before the backward; a compiled loss keeps them and their gradient alone.
-    s.logits_peak_bytes = job.compiled ? 4 : 6;
-  }
+  if (job.framework != Framework::kTorchtitan) return;
+  s.expandable_segments = true;  // run_train.sh: PYTORCH_CUDA_ALLOC_CONF
+  // Until 2026 the loss saw all logits: the 16-bit ones are dropped before the backward, and a compiled loss keeps them
+  // and their gradient alone. Since then models/*/config_registry.py chooses ChunkedCELoss.
+  if (job.year == 2025) s.logits_peak_bytes = job.compiled ? 4 : 6;
+  if (job.year >= 2026) s.loss_chunks = kLossChunks;
 }
 
 }  // namespace
@@ -100,12 +115,12 @@ Software software_of(const Job& job, const Strategy& strategy) {
       s.reduce_bytes = 4;
       s.elementwise = Elementwise::kMixed;  // TritonRMSNorm, flash rotary; SiLU and product apart
       s.logits_bytes = 30;
-      // bf16, its fp32 cast, and the difference to the maximum (_ShardedCrossEntropy); between micro-batches the 16-bit
-      // gradient of the last ones is not reused yet.
-      s.logits_peak_bytes = strategy.accumulate > 1 ? 12 : 10;
+      s.logits_peak_bytes = 10;  // bf16, its fp32 cast, and the difference to the maximum (_ShardedCrossEntropy)
       s.gradient_bytes = 0;      // half gradients live in the buckets of DDP, or as long as a backward
       s.bucket_bytes = 2;
-      s.queues_ahead = true;     // column-parallel products gather on NCCL's stream, async_op
+      // Column-parallel products gather on NCCL's stream, async_op (tensor_parallel/functional.py).
+      s.queues_ahead = strategy.pipeline == 1 || !job.blocking_sends;
+      s.step_gathers_flat = strategy.zero == 1;  // optim/zero.py _all_gather_params: one coalesced all-gather
       s.gather_overlap = false;
       s.optimizer_bytes = 60;
       break;
@@ -125,6 +140,10 @@ Software software_of(const Job& job, const Strategy& strategy) {
     s.elementwise = Elementwise::kMixed;
     s.logits_bytes = 36;
   }
+  if (job.fused_operators && s.elementwise != Elementwise::kFused) s.elementwise = Elementwise::kFused;
+  // transformer_engine/pytorch/cross_entropy.py: the 16-bit logits and their gradient, nothing in fp32.
+  if (job.fused_loss) s.logits_peak_bytes = std::min(s.logits_peak_bytes, 4.0);
+  if (job.chunked_loss) s.loss_chunks = std::max(s.loss_chunks, kLossChunks);
   s.compiled = job.compiled;
   if (job.compiled) {
     s.elementwise = Elementwise::kCompiled;
@@ -146,7 +165,7 @@ Software software_of(const Job& job, const Strategy& strategy) {
   }
   if (job.frozen_weights) {
     s.gradient_bytes = s.accumulation_bytes = s.reduce_bytes = 0;
-    s.master_bytes = s.optimizer_bytes = s.bucket_bytes = s.flat_step_bytes = 0;
+    s.master_bytes = s.optimizer_bytes = s.bucket_bytes = s.flat_step_bytes = s.placeholder_bytes = 0;
     s.resident_parameter_bytes = 2;
   }
   return s;

@@ -159,9 +159,9 @@ class Search {
     if (!memory.fits()) {
       ++plan_.pruned;
       ++rejected_["does not fit in memory"];
-      family.note_misfit(s, memory.reserved_bytes);
-      if (smallest_need_ == 0 || memory.reserved_bytes < smallest_need_) {
-        smallest_need_ = memory.reserved_bytes;
+      family.note_misfit(s, memory.needed_bytes);
+      if (smallest_need_ == 0 || memory.needed_bytes < smallest_need_) {
+        smallest_need_ = memory.needed_bytes;
         smallest_ = s;
       }
       return false;

@@ -83,7 +83,7 @@ std::string nothing_fits(const plan::Plan& plan, const Style& style) {
   std::string out = style.red("Nothing fits.") + "\n";
   if (plan.closest) {
     out += fmt::format("Closest: {} needs {} of {} usable\n\n", parallel::title(plan.closest->strategy),
-                       format_bytes(plan.closest->memory.reserved_bytes), format_bytes(plan.closest->memory.capacity_bytes));
+                       format_bytes(plan.closest->memory.needed_bytes), format_bytes(plan.closest->memory.capacity_bytes));
     out += memory_text(*plan.closest, style);
   }
   out += "\n";

@@ -20,8 +20,9 @@ Json notes_json(const std::vector<Note>& notes) {
 Json memory_json(const parallel::Memory& memory) {
   Json parts = Json::object();
   for (const parallel::MemoryPart& part : memory.parts) parts[std::string(part.name)] = part.bytes;
-  return {{"peak_bytes", memory.reserved_bytes}, {"allocated_bytes", memory.allocated_bytes}, {"capacity_bytes", memory.capacity_bytes},
-          {"fits", memory.fits()}, {"stage", memory.stage}, {"parts", parts}};
+  return {{"peak_bytes", memory.reserved_bytes}, {"allocated_bytes", memory.allocated_bytes}, {"needed_bytes", memory.needed_bytes},
+          {"capacity_bytes", memory.capacity_bytes}, {"fits", memory.fits()}, {"verdict", parallel::name(memory.verdict())},
+          {"stage", memory.stage}, {"parts", parts}};
 }
 
 Json choke_json(const simulate::ChokePoint& c) {

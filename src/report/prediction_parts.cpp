@@ -82,12 +82,17 @@ std::string memory_text(const Prediction& p, const Style& style) {
     if (part.bytes < 1e6) continue;
     out += fmt::format("  {} {:>8.2f} GiB\n", pad_right(part.name, 36), part.bytes / kGiB);
   }
-  const double margin = p.memory.capacity_bytes - p.memory.reserved_bytes;
-  const bool tight = margin >= 0 && margin < 0.07 * p.memory.capacity_bytes;
-  const std::string verdict = margin < 0 ? style.red("does not fit") : tight ? style.yellow("tight") : style.green("fits");
-  out += fmt::format("  {} {:>8.2f} GiB of {:.1f}: {}, {:.1f} GiB {}{}\n", pad_right("reserved", 36), p.memory.reserved_bytes / kGiB,
-                     p.memory.capacity_bytes / kGiB, verdict, std::abs(margin) / kGiB, margin < 0 ? "too much" : "free",
-                     p.strategy.pipeline > 1 ? fmt::format(" (stage {})", p.memory.stage) : "");
+  out += fmt::format("  {} {:>8.2f} GiB\n", pad_right("reserved", 36), p.memory.reserved_bytes / kGiB);
+  // What the allocator gives back when the device is full, and what fragmentation costs it then, part the two figures.
+  const double margin = p.memory.capacity_bytes - p.memory.needed_bytes;
+  const parallel::Verdict verdict = p.memory.verdict();
+  const std::string word(parallel::name(verdict));
+  const std::string shown = verdict == parallel::Verdict::kFits    ? style.green(word)
+                            : verdict == parallel::Verdict::kTight ? style.yellow(word)
+                                                                   : style.red(word);
+  out += fmt::format("  {} {:>8.2f} GiB of {:.1f}: {}, {:.1f} GiB {}{}\n", pad_right("needed on a full device", 36),
+                     p.memory.needed_bytes / kGiB, p.memory.capacity_bytes / kGiB, shown, std::abs(margin) / kGiB,
+                     margin < 0 ? "too much" : "free", p.strategy.pipeline > 1 ? fmt::format(" (stage {})", p.memory.stage) : "");
   return out;
 }
 

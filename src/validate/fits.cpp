@@ -25,7 +25,7 @@ void judge(const RunFields& fields, FitRow& row) {
     return;
   }
   const parallel::Memory memory = parallel::memory_per_rank(run->job, *strategy);
-  row.predicted_bytes = memory.reserved_bytes;
+  row.predicted_bytes = memory.needed_bytes;
   row.capacity_bytes = memory.capacity_bytes;
 }
 
@@ -82,7 +82,7 @@ void add_runs_of_same_sources(FitReport& report, const RunsReport& runs) {
     row.row = run.row;
     row.source_id = run.source_id;
     row.measured_fits = true;
-    row.predicted_bytes = run.prediction->memory.reserved_bytes;
+    row.predicted_bytes = run.prediction->memory.needed_bytes;
     row.capacity_bytes = run.prediction->memory.capacity_bytes;
     count(report, row);
     report.rows.push_back(std::move(row));

@@ -85,6 +85,10 @@ Result<MappedRun> map_run(const RunFields& row) {
   if (auto filled = fill_cluster(row, run); !filled) return tl::make_unexpected(filled.error());
   TRY_INTO(run.job.sequence, sequence_of(row, run));
   TRY_INTO(run.job.model, model_of(row, run.job.assumptions));
+  if (!row.seq_len && run.job.model.max_positions > 0 && run.job.model.max_positions < run.job.sequence) {
+    run.job.sequence = run.job.model.max_positions;
+    note(run, fmt::format("sequence no longer than the model's {} positions", run.job.sequence));
+  }
   fill_software(row, run);
   if (auto filled = fill_degrees(row, run); !filled) return tl::make_unexpected(filled.error());
   fill_sharding(row, run);

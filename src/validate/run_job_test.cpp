@@ -159,6 +159,47 @@ TEST(ModelOf, UnstatedMlpFromTheParameterCount) {
   EXPECT_TRUE(model->tied_embeddings);
 }
 
+TEST(ModelOf, TheWidthOfAGatedFamilyFollowsFromItsName) {
+  // 12 h^2 a layer either way: two matrices of 4h, or three of 8/3 h. A Llama has the three.
+  const std::map<std::string, std::string> open = {{"mlp", ""},        {"n_layers", "28"},  {"hidden", "3072"},
+                                                   {"n_heads", "32"},  {"vocab", "131072"}, {"params_b", "3.57"}};
+  auto named = open;
+  named["model"] = "Llama-like 3.57B";
+  EXPECT_EQ(mapped(open).job.model.ffn_hidden, 4 * 3072);
+  EXPECT_EQ(mapped(named).job.model.ffn_hidden, 8192);
+  EXPECT_TRUE(mapped(named).job.model.gated_mlp);
+  // Llama 3: 3.5 h. 32 layers x (4 x 4096^2 + 3 x 4096 x 14336) + 2 x 131072 x 4096 = 8.86 B.
+  named["n_layers"] = "32";
+  named["hidden"] = "4096";
+  named["params_b"] = "8.86";
+  EXPECT_EQ(mapped(named).job.model.ffn_hidden, 14336);
+}
+
+TEST(ModelOf, ADenseFirstLayerAndSharedExpertsAreRead) {
+  const std::map<std::string, std::string> mixture = {{"mlp", "swiglu"},      {"ffn_hidden", "8192"},
+                                                      {"moe_experts", "16"},  {"moe_topk", "2"},
+                                                      {"moe_ffn_hidden", "1024"}, {"model", "cut mixture (first layer dense)"},
+                                                      {"notes", "top-2, shared expert ffn 512"}};
+  const model::Model model = mapped(mixture).job.model;
+  ASSERT_TRUE(model.moe);
+  EXPECT_EQ(model.moe->first_layer, 1);
+  EXPECT_EQ(model.moe->shared_ffn_hidden, 512);
+}
+
+TEST(MapRun, NoSequenceIsLongerThanTheTableOfPositions) {
+  // GPT-2 XL has 1,024 learned positions; the usual length of 2023 and later is 4,096.
+  const MappedRun run = mapped({{"model", "GPT-2 XL"}, {"n_layers", ""}, {"hidden", ""}, {"n_heads", ""}, {"vocab", ""}, {"tp", "1"},
+                                {"pp", "1"}, {"seq_len", ""}, {"source", "A paper, 2024"}});
+  EXPECT_EQ(run.job.sequence, 1024);
+}
+
+TEST(MapRun, SoftwareThatANoteNamesChangesWhatIsKept) {
+  EXPECT_TRUE(mapped({{"notes", "Liger kernels"}}).job.fused_operators);
+  EXPECT_FALSE(mapped({}).job.fused_operators);
+  EXPECT_FALSE(mapped({{"framework", "Megatron-Bridge"}, {"precision", "bf16"}}).job.fp32_gradients);
+  EXPECT_TRUE(mapped({}).job.fp32_gradients);
+}
+
 TEST(ModelOf, GatedMlpDefaultsToTwoThirds) {
   std::vector<Note> notes;
   const auto model = model_of(fields({{"hidden", "4096"}, {"n_heads", "32"}, {"mlp", "swiglu"}}), notes);

@@ -74,12 +74,16 @@ struct Shape {
 
 /// MLP kind and width that come nearest to the printed parameter count, among the usual ones; the first of equals.
 Shape shape_by_parameters(const RunFields& row, int layers, int hidden, int vocab) {
-  const Shape usual[] = {{false, true, 4 * hidden},        {true, true, 4 * hidden},   {true, false, gated_ffn(hidden)},
-                         {true, true, gated_ffn(hidden)}, {false, false, 4 * hidden}, {true, false, 4 * hidden}};
-  Shape best = usual[0];
+  // Widths of GPT, of Llama 1 and 2, and of Llama 3 (3.5 and 3.25 x hidden; arXiv 2407.21783, table 3).
+  const Shape usual[] = {{false, true, 4 * hidden},        {true, true, 4 * hidden},       {true, false, gated_ffn(hidden)},
+                         {true, true, gated_ffn(hidden)}, {false, false, 4 * hidden},     {true, false, 4 * hidden},
+                         {true, false, hidden * 7 / 2},   {true, true, hidden * 7 / 2},   {true, false, hidden * 13 / 4}};
+  const bool gated_family = row.mlp.empty() && mentions(row.model, {"llama", "mistral", "qwen"});
+  Shape best = usual[gated_family ? 1 : 0];
   double best_error = 1e300;
   for (const Shape& shape : usual) {
     if (!row.mlp.empty() && shape.gated != says_gated(row.mlp)) continue;
+    if (gated_family && !shape.gated) continue;
     const double total = layers * block_parameters(hidden, shape.ffn, shape.gated) +
                          static_cast<double>(vocab) * hidden * (shape.tied ? 1 : 2);
     const double error = std::abs(total - *row.params_b * 1e9);
@@ -191,6 +195,9 @@ void fill_experts(const RunFields& row, Model& model) {
   moe.experts = *row.moe_experts;
   moe.top_k = row.moe_topk.value_or(1);
   moe.expert_ffn_hidden = row.moe_ffn_hidden.value_or(model.ffn_hidden);
+  const auto shared = number_after(row.notes, "shared expert ffn ");
+  if (shared && *shared >= 1 && *shared < 1e6) moe.shared_ffn_hidden = static_cast<int>(*shared);
+  if (mentions(row.model, {"first layer dense"})) moe.first_layer = 1;
   model.moe = moe;
 }
 

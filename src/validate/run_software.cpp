@@ -104,6 +104,8 @@ bool is_compiled(const RunFields& row, Framework framework) {
 bool reduces_in_fp32(const RunFields& row, const MappedRun& run) {
   if (mentions(row.notes, {"accumulated in fp32", "fp32 gradient", "accumulating fp32"})) return true;
   if (mentions(row.notes, {"full bf16 parameters", "pure bf16", "pure-bf16"})) return false;
+  // scripts/performance of Megatron-Bridge and NeMo's performance recipes: grad_reduce_in_fp32 = False.
+  if (mentions(row.framework, {"megatron-bridge"})) return false;
   switch (run.job.framework) {
     case Framework::kMegatron:
     case Framework::kMegatronDeepspeed: return run.job.dtype != Dtype::kFp16;
@@ -145,6 +147,11 @@ void fill_software(const RunFields& row, MappedRun& run) {
   job.compiled = is_compiled(row, job.framework);
   job.fp8_rowwise = mentions(row.notes, {"rowwise", "row-wise"});
   job.chunked_loss = mentions(row.notes, {"chunkedce", "chunked cross", "chunked loss", "liger", "fused linear cross"});
+  // Megatron-Bridge recipes: cross_entropy_loss_fusion with the implementation of Transformer Engine.
+  job.fused_loss = mentions(row.notes, {"cross-entropy fusion", "fused cross"}) || mentions(row.framework, {"megatron-bridge"});
+  job.fused_operators = mentions(row.notes, {"liger"});
+  // Versions of nanotron whose pipeline stalls the host at each transfer say so beside the run.
+  job.blocking_sends = mentions(row.notes, {"after_pp_fix=false"});
   job.fp32_gradients = reduces_in_fp32(row, run);
   job.optimizer_bytes_per_parameter = optimizer_bytes(row);
   const bool megatron = job.framework == Framework::kMegatron || job.framework == Framework::kMegatronDeepspeed;

@@ -29,11 +29,12 @@ Result<simulate::Prediction> with_recompute(MappedRun& run) {
   if (!run.recompute_assumed) return first;
   parallel::Strategy tried = run.strategy;
   simulate::Prediction next = first;
-  while (!next.memory.fits() && tried.recompute != Recompute::kFull) {
+  const auto impossible = [](const simulate::Prediction& p) { return p.memory.verdict() == parallel::Verdict::kDoesNotFit; };
+  while (impossible(next) && tried.recompute != Recompute::kFull) {
     tried.recompute = tried.recompute == Recompute::kNone ? Recompute::kSelective : Recompute::kFull;
     TRY_INTO(next, predictor.predict(tried));
   }
-  if (!next.memory.fits()) return first;
+  if (impossible(next)) return first;
   if (tried.recompute != run.strategy.recompute) {
     run.strategy.recompute = tried.recompute;
     note(run, "recomputation not stated: raised to " + std::string(parallel::name(tried.recompute)) +

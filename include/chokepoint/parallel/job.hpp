@@ -89,6 +89,9 @@ struct Job {
   bool token_once_per_host = false; ///< experts get tokens through one copy per host (DeepEP, HybridEP), not one per expert
   bool frozen_weights = false;      ///< only adapters train (LoRA): no weight gradients, no optimizer state; adapters are neglected
   bool chunked_loss = false;        ///< head and loss run in chunks: the logits are never whole
+  bool fused_loss = false;          ///< cross entropy in one kernel that writes its gradient over the logits
+  bool fused_operators = false;     ///< hand-fused norm, rotary embedding and activation (Liger) in a framework without
+  bool blocking_sends = false;      ///< the host waits for each transfer between pipeline stages
   int padded_vocab = 0;             ///< 0: pad to 128 x tensor
   double optimizer_bytes_per_parameter = 12;  ///< fp32 master + two Adam moments
   std::vector<Note> assumptions;    ///< defaults taken while the job was read

@@ -30,6 +30,13 @@ struct Software {
   double reduce_bucket_parameters = 0; ///< ZeRO-2 and 3 reduce in buckets of so many (0: whole layers)
   bool boundary_copies = false;        ///< a pipeline stage keeps its input and output per micro-batch in flight
   bool queues_ahead = false;           ///< buffers of asynchronous gathers wait for their event while the host runs on
+  bool step_gathers_flat = false;      ///< the optimizer step gathers all updated parameters into one flat tensor
+  bool partitions_buckets = false;     ///< of ZeRO-1's averaged gradients a rank keeps its own partition alone
+  bool expandable_segments = false;    ///< the caching allocator maps pages, so blocks of any size come together again
+  int groups_per_dimension = 1;        ///< communicators that a parallel dimension opens
+  int pipeline_groups = 0;             ///< further ones of a pipeline: pairs of neighbours, tied embeddings
+  double placeholder_bytes = 0;        ///< per parameter of one layer, standing in for gradients fused into the products
+  int loss_chunks = 1;                 ///< pieces in which head and loss run
   bool buckets_overlap = true;         ///< gradient reduction starts during backward
   bool gather_overlap = true;          ///< ZeRO-1 parameter gather hides behind the next forward
   bool wgrad_hides_tensor = false;     ///< TP backward communication hides under gradient products
