@@ -15,9 +15,10 @@ set(CHOKEPOINT_LAYERS
   "4 job"         # job file, options, framework settings -> a job
   "4 simulate"    # one training step -> time, bill, memory
   "5 plan"        # enumerate, prune, rank
-  "5 validate"    # published measurements against predictions
-  "6 report"      # results -> text, JSON, SVG
-  "7 cli"         # options
+  "5 calibrate"   # measured times -> parameters with uncertainty
+  "6 validate"    # published measurements against predictions; constants left out
+  "7 report"      # results -> text, JSON, SVG
+  "8 cli"         # options
 )
 
 # chokepoint_module(NAME SOURCES ... [TESTS ...]): an object library of one module, plus its unit tests.

@@ -5,8 +5,11 @@
 #include <chokepoint/collective/collective.hpp>
 #include <chokepoint/compute/kernels.hpp>
 #include <chokepoint/parallel/memory.hpp>
+#include <chokepoint/report/fit_view.hpp>
 #include <chokepoint/report/validate_view.hpp>
 #include <chokepoint/simulate/predict.hpp>
+#include <chokepoint/validate/calibrated.hpp>
+#include <chokepoint/validate/leave_out.hpp>
 #include <chokepoint/validate/validate.hpp>
 #include <iostream>
 #include <memory>
@@ -21,6 +24,9 @@ struct ValidateOptions {
   std::string csv;
   std::string html;
   bool parameters = false;
+  std::string leave_out;
+  bool fit = false;
+  bool calibrate = false;
 };
 
 constexpr int kPartial = 4;
@@ -96,6 +102,37 @@ std::string present(const Findings& findings, const CommonOptions& common) {
   return common.json && parts.size() > 1 ? "{\"schema\":\"chokepoint.validate/1\",\"tables\":[" + out + "]}\n" : out;
 }
 
+/// Few rows, and how many a source must have at least: one row of any source, three of the large ones.
+constexpr int kOneRow = 1, kLeastRows = 3, kFewRows = 3, kLargeSource = 20;
+
+int run_calibrated(const Findings& findings, const CommonOptions& common) {
+  if (!findings.runs) return report_error(Error{"--calibrate needs a table of runs", {}, {}});
+  const std::vector<validate::CalibratedReport> reports{validate::calibrate_on_rows(*findings.runs, kOneRow, kLeastRows),
+                                                        validate::calibrate_on_rows(*findings.runs, kFewRows, kLargeSource)};
+  if (common.json) return deliver(common, report::calibrated_json(reports));
+  report::Style style;
+  if (common.out == "-") style = report::terminal_style();
+  return deliver(common, report::calibrated_text(reports, style));
+}
+
+/// The errors of constants that did not see the rows they predict; or the constants themselves.
+int run_left_out(const ValidateOptions& options, const Findings& findings, const CommonOptions& common) {
+  if (!findings.runs) return report_error(Error{"--leave-out and --fit need a table of runs", {}, {}});
+  const auto by = validate::parse_left_out(options.leave_out.empty() ? "source" : options.leave_out);
+  if (!by) return report_error(by.error());
+  const validate::LeaveOutReport report = validate::leave_out(*findings.runs, *by);
+  if (!options.csv.empty()) {
+    const auto written = write_text_file(options.csv, report::leave_out_csv(*findings.runs, report));
+    if (!written) return report_error(written.error());
+  }
+  if (common.json) return deliver(common, report::leave_out_json(report));
+  report::Style style;
+  if (common.out == "-") style = report::terminal_style();
+  std::string text = report::leave_out_text(report, style);
+  if (options.fit) text += report::fitted_text(report, style);
+  return deliver(common, text);
+}
+
 int run(const ValidateOptions& options, const CommonOptions& common) {
   if (options.parameters) {
     const std::vector<Parameter> parameters = all_parameters();
@@ -108,6 +145,8 @@ int run(const ValidateOptions& options, const CommonOptions& common) {
   for (const std::string& file : options.files) {
     if (auto read = read_table(file, findings); !read) return report_error(read.error());
   }
+  if (options.calibrate) return run_calibrated(findings, common);
+  if (!options.leave_out.empty() || options.fit) return run_left_out(options, findings, common);
   if (findings.fits && findings.runs) validate::add_runs_of_same_sources(*findings.fits, *findings.runs);
   if (auto written = write_extras(options, findings); !written) return report_error(written.error());
   const bool nothing = findings.runs && findings.runs->overall.rows > 0 && findings.runs->overall.predicted == 0;
@@ -123,6 +162,10 @@ void add_validate(CLI::App& app, CommonOptions& common, Action& action) {
                       "tables as CSV: training runs, out-of-memory configurations, collectives, matrix products (told apart by the header)");
   command->add_option("--csv", options->csv, "write one line per run with job, bill and error to this file");
   command->add_option("--html", options->html, "write a page with drawings to this file");
+  command->add_option("--leave-out", options->leave_out,
+                      "predict each source (or accelerator, framework) with constants fitted without it: source, accelerator, framework");
+  command->add_flag("--fit", options->fit, "also print the constants as fitted on all rows, with standard errors");
+  command->add_flag("--calibrate", options->calibrate, "calibrate each source on one row (large ones on three) and predict its others");
   command->add_flag("--parameters", options->parameters, "print every constant of the model with its source");
   add_common(*command, common);
   command->callback([options, &common, &action] { action = [options, &common] { return run(*options, common); }; });

@@ -18,8 +18,8 @@ namespace {
 
 /// Words for the link that bounds a collective of this strategy, where it is one of `kinds`; `otherwise` when none is.
 std::string limiting_link(const parallel::Job& job, const Prediction& p, std::initializer_list<collective::LimitKind> kinds,
-                          const char* otherwise) {
-  const collective::Network network(job.cluster, job.accelerator);
+                          const char* otherwise, const Parameters& parameters) {
+  const collective::Network network(job.cluster, job.accelerator, {}, parameters.collective);
   const Groups groups = groups_of(job, p.strategy);
   const int per_host = std::max(1, job.cluster.gpus_per_host());
   // Last: two whole hosts, for stages that send through the NICs without being a group.
@@ -50,13 +50,13 @@ void link_changes(const parallel::Job& job, const Prediction& p, const Parameter
   };
   collective::Scale scale;
   scale.nvlink = 2;
-  changed("nvlink", limiting_link(job, p, {LimitKind::kNvLink}, "links between the GPUs of a host"), "GPU links twice as fast", scale);
+  changed("nvlink", limiting_link(job, p, {LimitKind::kNvLink}, "links between the GPUs of a host", parameters), "GPU links twice as fast", scale);
   scale = {};
   scale.pcie = 2;
-  changed("pcie", limiting_link(job, p, {LimitKind::kPcie, LimitKind::kHostMemory, LimitKind::kSocket}, "PCIe inside the host"),
+  changed("pcie", limiting_link(job, p, {LimitKind::kPcie, LimitKind::kHostMemory, LimitKind::kSocket}, "PCIe inside the host", parameters),
           "PCIe one generation newer", scale);
   if (job.gpus > job.cluster.gpus_per_host()) {
-    const std::string way = limiting_link(job, p, {LimitKind::kNic, LimitKind::kMeasured}, "way between hosts");
+    const std::string way = limiting_link(job, p, {LimitKind::kNic, LimitKind::kMeasured}, "way between hosts", parameters);
     scale = {};
     scale.nic = 2;
     changed("nic", way, "twice the NIC bandwidth per host", scale);

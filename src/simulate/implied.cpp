@@ -65,7 +65,7 @@ Implied implied_bandwidth(const parallel::Job& job, const Prediction& p, double 
   out.ratio = measured_s / p.step_time_s;
   out.inside_band = measured_s >= p.step_time_low_s && measured_s <= p.step_time_high_s;
   const bool between_hosts = job.gpus > job.cluster.gpus_per_host();
-  const collective::Network network(job.cluster, job.accelerator);
+  const collective::Network network(job.cluster, job.accelerator, {}, parameters.collective);
   if (between_hosts) {
     out.link = "one host into the fabric";
     out.expected_bytes_per_s = network.host_egress_bytes_per_s();

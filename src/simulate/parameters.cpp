@@ -43,6 +43,7 @@ std::vector<ParameterRef> refs(Constants& c) {
 
 std::vector<ParameterRef> refs(Parameters& p) {
   std::vector<ParameterRef> all = compute::refs(p.compute);
+  for (ParameterRef& ref : collective::refs(p.collective)) all.push_back(std::move(ref));
   for (ParameterRef& ref : refs(p.step)) all.push_back(std::move(ref));
   return all;
 }

@@ -80,19 +80,21 @@ double layer_parameters(const StepContext& c, const model::ParameterCount& count
 
 struct Predictor::Impl {
   parallel::Job job;
-  Constants constants;
+  collective::Scale scale;
+  Parameters parameters;
   collective::Network network;
   compute::KernelModel kernels;
   compute::LaunchModel launches;
   model::ParameterCount count;
   double moe_share;  ///< share of layers that are mixtures of experts
 
-  Impl(const parallel::Job& j, const collective::Scale& scale, const Parameters& parameters)
+  Impl(const parallel::Job& j, const collective::Scale& s, const Parameters& constants)
       : job(j),
-        constants(parameters.step),
-        network(j.cluster, j.accelerator, scale),
-        kernels(j.accelerator, compute::Clock::kSustained, parameters.compute),
-        launches(parameters.compute),
+        scale(s),
+        parameters(constants),
+        network(j.cluster, j.accelerator, s, constants.collective),
+        kernels(j.accelerator, compute::Clock::kSustained, constants.compute),
+        launches(constants.compute),
         count(model::count_parameters(j.model)) {
     int moe_layers = 0;
     for (int i = 0; i < job.model.layers; ++i) moe_layers += job.model.is_moe_layer(i) ? 1 : 0;
@@ -219,7 +221,7 @@ Prediction Predictor::Impl::evaluate(const Strategy& s) const {
   const parallel::Software software = parallel::software_of(job, s);
   const Groups groups = groups_of(job, s);
   const double tokens = static_cast<double>(s.micro_batch) * job.sequence / s.context;
-  const StepContext c{job, s, software, kernels, launches, network, groups, constants, tokens};
+  const StepContext c{job, s, software, kernels, launches, network, groups, parameters.step, tokens};
   const LayerCost layer_cost = layer(c);
   const EndCost first = embedding(c);
   const EndCost last = head(c);
@@ -266,7 +268,7 @@ Prediction Predictor::Impl::evaluate(const Strategy& s) const {
   const double forward = layer_cost.matmul_flops * job.model.layers / s.pipeline + last_flops(c);
   p.hfu = forward > 0 ? p.mfu * (1 + layer_cost.recompute_flops * job.model.layers / s.pipeline / (3 * forward)) : p.mfu;
   p.memory = parallel::memory_per_rank(job, s);
-  set_band(job, constants, p);
+  set_band(job, parameters.step, p);
   return p;
 }
 
@@ -317,6 +319,17 @@ Predictor::Predictor(Predictor&&) noexcept = default;
 Predictor& Predictor::operator=(Predictor&&) noexcept = default;
 const parallel::Job& Predictor::job() const { return impl_->job; }
 
+void Predictor::set_parameters(const Parameters& parameters) {
+  if (!(parameters.collective == impl_->parameters.collective)) {
+    impl_->network = collective::Network(impl_->job.cluster, impl_->job.accelerator, impl_->scale, parameters.collective);
+  }
+  if (!(parameters.compute == impl_->parameters.compute)) {
+    impl_->kernels = compute::KernelModel(impl_->job.accelerator, compute::Clock::kSustained, parameters.compute);
+    impl_->launches = compute::LaunchModel(parameters.compute);
+  }
+  impl_->parameters = parameters;
+}
+
 Prediction Predictor::evaluate(const Strategy& completed) const { return impl_->evaluate(completed); }
 
 Result<Prediction> Predictor::predict(const Strategy& strategy) const {
@@ -328,7 +341,7 @@ Result<Prediction> Predictor::predict(const Strategy& strategy) const {
   const parallel::Software software = parallel::software_of(impl_->job, full);
   const Groups groups = groups_of(impl_->job, full);
   const double tokens = static_cast<double>(full.micro_batch) * impl_->job.sequence / full.context;
-  const StepContext c{impl_->job, full, software, impl_->kernels, impl_->launches, impl_->network, groups, impl_->constants, tokens};
+  const StepContext c{impl_->job, full, software, impl_->kernels, impl_->launches, impl_->network, groups, impl_->parameters.step, tokens};
   impl_->describe(c, impl_->layer(c), p);
   p.assumptions = impl_->job.assumptions;
   const parallel::Job& job = impl_->job;

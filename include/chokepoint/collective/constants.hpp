@@ -13,6 +13,7 @@ struct ProtocolLatency {
   double nvlink_hop_s = 0;
   double pcie_hop_s = 0;     ///< peer copies and host memory alike
   double network_hop_s = 0;  ///< InfiniBand or RoCE
+  bool operator==(const ProtocolLatency&) const = default;
 };
 
 struct Constants {
@@ -51,6 +52,7 @@ struct Constants {
   double nvls_hopper = 0.54;     ///< algorithm bandwidth as share of the specified link rate
   double nvls_blackwell = 0.46;
   double tree = 0.60;            ///< bandwidth of the chain inside a host against a ring
+  bool operator==(const Constants&) const = default;
 };
 
 /// Every constant with its unit, source and kind; the pointers lead into `constants`.

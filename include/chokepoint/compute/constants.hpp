@@ -18,6 +18,7 @@ struct GenerationConstants {
   double reference_w_per_flops = 0;   ///< board power over dense 16-bit peak of the part that fraction was seen on
   double memory_fraction = 1;         ///< of the data-sheet memory bandwidth that streaming kernels reach
   double attention_mma_fraction = 1;  ///< of the peak that warp-level matrix instructions reach (attention before wgmma)
+  bool operator==(const GenerationConstants&) const = default;
 };
 using Generations = std::array<GenerationConstants, hardware::kArchitectureCount>;
 Generations default_generations();
@@ -31,6 +32,7 @@ struct GemmConstants {
   double power_exponent = 0.75;    ///< sustained rate against board power per peak FLOP/s
   double fp8_over_bf16 = 0.91;     ///< sustained fraction of fp8 against bf16
   double fp4_over_bf16 = 0.85;
+  bool operator==(const GemmConstants&) const = default;
 };
 
 /// Shares of the dense peak at head_dim 128 and long sequences, from the papers of the kernels.
@@ -53,6 +55,7 @@ struct AttentionConstants {
   double power_headroom = 1.2;  ///< attention draws less power than products: how far above their sustained share it runs
   double unfused_forward_bytes = 9;    ///< scale-mask-softmax reads and writes (4), dropout and its mask (5)
   double unfused_backward_bytes = 11;  ///< dropout (5), softmax reads two and writes one (6)
+  bool operator==(const AttentionConstants&) const = default;
 };
 
 /// Host costs of launches. The profiler itself slows the host: 0.6 of the profiled distance counts as undisturbed.
@@ -64,6 +67,7 @@ struct LaunchConstants {
   double primitive_forward_kernels = 43;  ///< per decoder layer
   double fused_forward_kernels = 17;
   double compiled_forward_kernels = 9;
+  bool operator==(const LaunchConstants&) const = default;
 };
 
 struct Constants {
@@ -71,6 +75,7 @@ struct Constants {
   GemmConstants gemm;
   AttentionConstants attention;
   LaunchConstants launch;
+  bool operator==(const Constants&) const = default;
 };
 
 /// Every constant with its name, source and kind, and the place to write it. Valid as long as `constants`.

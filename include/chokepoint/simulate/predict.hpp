@@ -70,6 +70,7 @@ struct Prediction {
 /// Every constant that a prediction depends on.
 struct Parameters {
   compute::Constants compute;
+  collective::Constants collective;
   Constants step;
 };
 std::vector<ParameterRef> refs(Parameters& parameters);
@@ -87,6 +88,8 @@ class Predictor {
   /// Times, bill and memory only (no ladder, findings or assumptions), for a completed strategy: the search path.
   Prediction evaluate(const parallel::Strategy& completed) const;
   const parallel::Job& job() const;
+  /// The same job under other constants; rebuilds only what they touch, so that fits may call it often.
+  void set_parameters(const Parameters& parameters);
 
  private:
   struct Impl;

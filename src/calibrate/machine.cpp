@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/calibrate/machine.hpp>
+
+namespace chokepoint::calibrate {
+
+namespace {
+/// What the model cannot follow from one configuration to the next on the same machine: published sources spread by 5 to
+/// 10 % around their own median. A single odd step must not bend the machine, so larger residuals count linearly.
+constexpr double kRowSigma = 0.1;
+constexpr Robust kRobust{.huber = 0.1};
+constexpr int kRounds = 3;
+}  // namespace
+
+MachineFit fit_machine(std::span<const Observation> observations) {
+  MachineFit fit;
+  fit.linear = linearise(observations, {}, movable_parameters());
+  const std::vector<double> weight(observations.size(), 1 / (kRowSigma * kRowSigma));
+  fit.solution = refine(observations, fit.linear, weight, prior_sigmas(fit.linear), kRounds, kRobust);
+  fit.parameters = moved(fit.linear, fit.solution);
+  return fit;
+}
+
+}  // namespace chokepoint::calibrate
