@@ -169,7 +169,7 @@ simulate::Parameters moved(const Linear& linear, const Solution& solution) {
 Observation step_observation(const parallel::Job& job, const parallel::Strategy& strategy, double measured_s, std::string source) {
   // The predictor stays between calls: what a changed parameter does not touch need not be built again.
   auto predictor = std::make_shared<simulate::Predictor>(job);
-  return {std::move(source), measured_s, [predictor, strategy](const simulate::Parameters& parameters) {
+  return {std::move(source), measured_s, 1, [predictor, strategy](const simulate::Parameters& parameters) {
             predictor->set_parameters(parameters);
             return predictor->evaluate(strategy).step_time_s;
           }};

@@ -12,12 +12,12 @@ namespace {
 
 // A time that is the host's alone: 1000 steps of the fixed host work (12 ms by default), so d log t / d log p = 1.
 Observation fixed_work(double measured_s) {
-  return {"test", measured_s, [](const simulate::Parameters& p) { return 1000 * p.step.step_fixed_s; }};
+  return {"test", measured_s, 1, [](const simulate::Parameters& p) { return 1000 * p.step.step_fixed_s; }};
 }
 
 // Half fixed work, half Python: t = 1 s + 1 s at the defaults, so either derivative is one half.
 Observation mixed_work(double measured_s) {
-  return {"test", measured_s, [](const simulate::Parameters& p) {
+  return {"test", measured_s, 1, [](const simulate::Parameters& p) {
             const simulate::Constants defaults;
             return p.step.step_fixed_s / defaults.step_fixed_s + p.step.python_forward_s / defaults.python_forward_s;
           }};

@@ -7,6 +7,10 @@ namespace chokepoint::cli {
 
 void add_job_options(CLI::App& command, JobOptions& o) {
   command.add_option("job", o.file, "job file (docs/formats/job.md)");
+  add_job_values(command, o);
+}
+
+void add_job_values(CLI::App& command, JobOptions& o) {
   command.add_option("--model", o.values.model, "catalogue name or path of a Hugging Face config.json");
   command.add_option("--cluster", o.values.cluster, "catalogue name, cluster file, or what nvidia-smi topo -m or NCCL printed");
   command.add_option("--accelerator", o.values.accelerator, "name of the accelerator, where the wiring does not say it");

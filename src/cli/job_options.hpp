@@ -12,6 +12,8 @@ struct JobOptions {
   job::Options values;
 };
 
+/// Everything but the job file itself.
+void add_job_values(CLI::App& command, JobOptions& options);
 void add_job_options(CLI::App& command, JobOptions& options);
 Result<job::JobFile> load_job(const JobOptions& options);
 

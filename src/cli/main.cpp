@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
   Action action;
   add_predict(app, common, action);
   add_plan(app, common, action);
+  add_calibrate(app, common, action);
   add_validate(app, common, action);
   add_wiring(app, common, action);
   add_catalogues(app, common, action);

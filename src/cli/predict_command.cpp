@@ -6,6 +6,7 @@
 
 #include "commands.hpp"
 #include "job_options.hpp"
+#include "profile_option.hpp"
 
 namespace chokepoint::cli {
 
@@ -14,10 +15,11 @@ namespace {
 struct PredictOptions {
   JobOptions job;
   std::string measured;
+  std::string profile;
 };
 
 Result<std::string> predict(const PredictOptions& options, const CommonOptions& common, bool& fits) {
-  TRY_INTO(const job::JobFile file, load_job(options.job));
+  TRY_INTO(job::JobFile file, load_job(options.job));
   if (!file.strategy) {
     return fail("predict needs a strategy", {options.job.file, 0, 0},
                 {"give --strategy \"tensor=8 pipeline=4 zero=1 microbatch=1\", or let chokepoint plan find one"});
@@ -27,12 +29,14 @@ Result<std::string> predict(const PredictOptions& options, const CommonOptions& 
     TRY_INTO(measured_s, parse_duration(options.measured));
     if (*measured_s <= 0) return fail("--measured must be above zero");
   }
-  const simulate::Predictor predictor(file.job);
+  TRY_INTO(const LoadedProfile profile, load_profile(options.profile));
+  file.job.assumptions.insert(file.job.assumptions.end(), profile.assumptions.begin(), profile.assumptions.end());
+  const simulate::Predictor predictor(file.job, {}, profile.parameters);
   TRY_INTO(simulate::Prediction prediction, predictor.predict(*file.strategy));
-  simulate::find_choke_points(file.job, prediction);
+  simulate::find_choke_points(file.job, prediction, profile.parameters);
   fits = prediction.memory.fits();
   std::optional<simulate::Implied> implied;
-  if (measured_s) implied = simulate::implied_bandwidth(file.job, prediction, *measured_s);
+  if (measured_s) implied = simulate::implied_bandwidth(file.job, prediction, *measured_s, profile.parameters);
   return common.json ? report::predict_json(file.job, prediction, implied)
                      : report::predict_text(file.job, prediction, implied, report::terminal_style(), common.quiet);
 }
@@ -45,6 +49,7 @@ void add_predict(CLI::App& app, CommonOptions& common, Action& action) {
   add_common(*command, common);
   add_job_options(*command, options->job);
   command->add_option("--strategy", options->job.values.strategy, "for example \"tensor=8 pipeline=4 zero=1 microbatch=1 recompute=selective\"");
+  add_profile_option(*command, options->profile);
   command->add_option("--measured", options->measured, "measured step time, for example 8.68s: prints the bandwidth it implies");
   command->callback([options, &common, &action] {
     action = [options, &common] {

@@ -16,6 +16,8 @@
 #include <optional>
 #include <vector>
 
+#include "profile_option.hpp"
+
 namespace chokepoint::cli {
 namespace {
 
@@ -26,6 +28,7 @@ struct ValidateOptions {
   bool parameters = false;
   std::string leave_out;
   bool fit = false;
+  std::string profile;
   bool calibrate = false;
 };
 
@@ -48,12 +51,12 @@ struct Findings {
   std::optional<validate::MatmulReport> matmul;
 };
 
-Result<bool> read_table(const std::string& file, Findings& findings) {
+Result<bool> read_table(const std::string& file, const simulate::Parameters& parameters, Findings& findings) {
   TRY_INTO(const std::string text, read_text_file(file));
   TRY_INTO(const validate::Table table, validate::recognise_table(text, file));
   switch (table) {
     case validate::Table::kRuns: {
-      TRY_INTO(findings.runs, validate::validate_runs(text, file));
+      TRY_INTO(findings.runs, validate::validate_runs(text, file, parameters));
       findings.runs_file = file;
       return true;
     }
@@ -141,9 +144,11 @@ int run(const ValidateOptions& options, const CommonOptions& common) {
     return deliver(common, common.json ? report::parameters_json(parameters) : report::parameters_text(parameters, style));
   }
   if (options.files.empty()) return report_error(Error{"no table given: chokepoint validate RUNS.csv", {}, {}});
+  const auto profile = load_profile(options.profile);
+  if (!profile) return report_error(profile.error());
   Findings findings;
   for (const std::string& file : options.files) {
-    if (auto read = read_table(file, findings); !read) return report_error(read.error());
+    if (auto read = read_table(file, profile->parameters, findings); !read) return report_error(read.error());
   }
   if (options.calibrate) return run_calibrated(findings, common);
   if (!options.leave_out.empty() || options.fit) return run_left_out(options, findings, common);
@@ -164,6 +169,7 @@ void add_validate(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("--html", options->html, "write a page with drawings to this file");
   command->add_option("--leave-out", options->leave_out,
                       "predict each source (or accelerator, framework) with constants fitted without it: source, accelerator, framework");
+  add_profile_option(*command, options->profile);
   command->add_flag("--fit", options->fit, "also print the constants as fitted on all rows, with standard errors");
   command->add_flag("--calibrate", options->calibrate, "calibrate each source on one row (large ones on three) and predict its others");
   command->add_flag("--parameters", options->parameters, "print every constant of the model with its source");

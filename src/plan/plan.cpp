@@ -87,7 +87,7 @@ Layout layout_of(const Strategy& s) {
 
 class Search {
  public:
-  Search(const parallel::Job& job, const Options& options, Plan& plan) : predictor_(job), job_(job), options_(options), plan_(plan) {}
+  Search(const parallel::Job& job, const Options& options, Plan& plan) : predictor_(job, {}, options.parameters), job_(job), options_(options), plan_(plan) {}
 
   void run() {
     for (const int tensor : tensor_degrees(job_)) {

@@ -12,7 +12,8 @@
 namespace chokepoint::validate {
 namespace {
 
-/// Sources that all measured one job, at micro-batches 1, 2 and 4, on machines whose kernels take `slow` times as long.
+/// Sources that all measured one job, at micro-batches 1, 2 and 4, on hosts that take `slow` times as long (small jobs wait for their
+/// host).
 RunsReport machines(const std::vector<double>& slow) {
   const auto text = read_text_file(std::string(CHOKEPOINT_TEST_DATA) + "/validate/runs.csv");
   const auto seen = validate_runs(text.value_or(""), "runs.csv");
@@ -20,7 +21,9 @@ RunsReport machines(const std::vector<double>& slow) {
   if (!seen || !seen->rows[0].job) return report;
   for (std::size_t machine = 0; machine < slow.size(); ++machine) {
     simulate::Parameters parameters;
-    parameters.step.kernel_in_step *= slow[machine];
+    parameters.compute.launch.eager_2021_s *= slow[machine];
+    parameters.step.python_forward_s *= slow[machine];
+    parameters.step.python_backward_s *= slow[machine];
     for (const int micro_batch : {1, 2, 4}) {
       RunRow row = seen->rows[0];
       row.source_id = "machine" + std::to_string(machine);

@@ -23,8 +23,8 @@ constexpr int kLargestMicroBatch = 64;
 void note(MappedRun& run, std::string text) { run.job.assumptions.push_back({std::move(text), {}}); }
 
 /// A run that is known to have run must have fitted: an assumed recomputation is raised until it does.
-Result<simulate::Prediction> with_recompute(MappedRun& run) {
-  const simulate::Predictor predictor(run.job);
+Result<simulate::Prediction> with_recompute(MappedRun& run, const simulate::Parameters& parameters) {
+  const simulate::Predictor predictor(run.job, {}, parameters);
   TRY_INTO(simulate::Prediction first, predictor.predict(run.strategy));
   if (!run.recompute_assumed) return first;
   parallel::Strategy tried = run.strategy;
@@ -45,14 +45,14 @@ Result<simulate::Prediction> with_recompute(MappedRun& run) {
 
 /// Runs that gather their parameters are given as large a micro-batch as fits, or the gathers would not be worth it: the
 /// micro-batch is doubled while it fits where the row states neither it nor the batch.
-Result<simulate::Prediction> predict(MappedRun& run) {
-  TRY_INTO(simulate::Prediction best, with_recompute(run));
+Result<simulate::Prediction> predict(MappedRun& run, const simulate::Parameters& parameters) {
+  TRY_INTO(simulate::Prediction best, with_recompute(run, parameters));
   if (!run.micro_batch_assumed) return best;
   while (run.strategy.micro_batch < kLargestMicroBatch) {
     MappedRun larger = run;
     larger.strategy.micro_batch *= 2;
     larger.job.global_batch *= 2;
-    TRY_INTO(simulate::Prediction next, with_recompute(larger));
+    TRY_INTO(simulate::Prediction next, with_recompute(larger, parameters));
     if (!next.memory.fits()) break;
     run = std::move(larger);
     best = std::move(next);
@@ -91,7 +91,7 @@ void compare(const RunFields& fields, RunRow& row) {
   row.memory_error = bytes / memory->bytes - 1;
 }
 
-void predict_row(const RunFields& fields, RunRow& row) {
+void predict_row(const RunFields& fields, const simulate::Parameters& parameters, RunRow& row) {
   auto run = map_run(fields);
   if (!run) {
     row.reason = run.error().message;
@@ -101,7 +101,7 @@ void predict_row(const RunFields& fields, RunRow& row) {
     row.reason = "a time without its batch: neither micro-batch nor global batch is stated";
     return;
   }
-  auto prediction = predict(*run);
+  auto prediction = predict(*run, parameters);
   if (!prediction) {
     row.reason = prediction.error().message;
     return;
@@ -114,7 +114,7 @@ void predict_row(const RunFields& fields, RunRow& row) {
 
 }  // namespace
 
-Result<RunsReport> validate_runs(std::string_view csv, const std::string& file) {
+Result<RunsReport> validate_runs(std::string_view csv, const std::string& file, const simulate::Parameters& parameters) {
   TRY_INTO(const CsvTable table, CsvTable::parse(csv, file));
   RunsReport report;
   report.notes = table.compare_header(run_columns());
@@ -130,7 +130,7 @@ Result<RunsReport> validate_runs(std::string_view csv, const std::string& file) 
     const auto fields = read_run_fields(table, line);
     row.has_figure = !fields || has_figure(*fields);
     if (fields) {
-      predict_row(*fields, row);
+      predict_row(*fields, parameters, row);
     } else {
       row.reason = format(fields.error());
       while (!row.reason.empty() && row.reason.back() == '\n') row.reason.pop_back();

@@ -23,6 +23,7 @@ namespace chokepoint::calibrate {
 struct Observation {
   std::string source;      ///< who measured: observations of one source share what the model does not know of it
   double measured_s = 0;   ///< above zero
+  double weight = 1;       ///< against a row that stands for itself
   std::function<double(const simulate::Parameters&)> time_s;
 };
 

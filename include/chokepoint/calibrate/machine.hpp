@@ -10,11 +10,14 @@ namespace chokepoint::calibrate {
 
 struct MachineFit {
   Linear linear;                   ///< at the shipped constants
+  std::vector<double> weight;      ///< of each observation
   Solution solution;
   simulate::Parameters parameters;
 };
 
-/// All movable parameters, each observation with the same noise. The model is linear once, then followed.
+/// All movable parameters. The model is linear once, then followed.
 MachineFit fit_machine(std::span<const Observation> observations);
+/// How far off a single measurement may be before it counts less.
+Robust machine_robust();
 
 }  // namespace chokepoint::calibrate

@@ -13,6 +13,7 @@ struct Options {
   int top = 10;                  ///< candidates returned
   bool variants = false;         ///< also those that differ in micro-batch, chunks or recomputation only
   bool recompute_choices = true; ///< let the planner pick recomputation
+  simulate::Parameters parameters;  ///< of this machine
 };
 
 struct Rejected {

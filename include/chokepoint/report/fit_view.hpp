@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Left-out errors, fitted constants and calibration on a few rows as text, JSON and CSV.
+#include <chokepoint/calibrate/profile.hpp>
 #include <chokepoint/report/style.hpp>
 #include <chokepoint/validate/calibrated.hpp>
 #include <chokepoint/validate/leave_out.hpp>
@@ -18,5 +19,9 @@ std::string fitted_text(const validate::LeaveOutReport& report, const Style& sty
 
 std::string calibrated_text(const std::vector<validate::CalibratedReport>& reports, const Style& style);
 std::string calibrated_json(const std::vector<validate::CalibratedReport>& reports);
+
+/// What a calibration changed; `written`: the file, empty when none was.
+std::string profile_text(const calibrate::Profile& profile, const std::vector<Note>& notes, const std::string& written, const Style& style);
+std::string profile_json(const calibrate::Profile& profile, const std::vector<Note>& notes, const std::string& written);
 
 }  // namespace chokepoint::report

@@ -70,7 +70,7 @@ struct RunsReport {
   double median_of_source_medians_b = 0;
 };
 
-Result<RunsReport> validate_runs(std::string_view csv, const std::string& file);
+Result<RunsReport> validate_runs(std::string_view csv, const std::string& file, const simulate::Parameters& parameters = {});
 
 /// Kind of parallelism in a few words: "data", "fsdp", "zero3", "tensor", "pipeline", "tensor+pipeline", ...
 std::string strategy_kind(const parallel::Strategy& strategy);
