@@ -231,8 +231,8 @@ Attention attention_half(const StepContext& c) {
   }
   const compute::AttentionShape shape = attention_shape(c);
   const Dtype dtype = c.job.dtype == Dtype::kFp8 || c.job.dtype == Dtype::kFp4 ? Dtype::kBf16 : c.job.dtype;
-  a.forward = c.kernels.attention_forward_s(c.job.attention, dtype, shape);
-  a.backward = c.kernels.attention_backward_s(c.job.attention, dtype, shape);
+  a.forward = c.constants.machine_pace * c.kernels.attention_forward_s(c.job.attention, dtype, shape);
+  a.backward = c.constants.machine_pace * c.kernels.attention_backward_s(c.job.attention, dtype, shape);
   a.flops = 4.0 * shape.batch * shape.heads * shape.head_dim * shape.sequence * shape.kv_sequence * (shape.causal ? 0.5 : 1.0);
   return a;
 }
@@ -291,7 +291,9 @@ void add_host(const StepContext& c, LayerCost& cost) {
   cost.backward.host = kernels.backward * launch + python * (c.constants.python_backward_s + extra);
 }
 
-double in_step_factor(const StepContext& c) { return c.software.fused_library ? c.constants.kernel_in_step_fused : c.constants.kernel_in_step; }
+double in_step_factor(const StepContext& c) {
+  return c.constants.machine_pace * (c.software.fused_library ? c.constants.kernel_in_step_fused : c.constants.kernel_in_step);
+}
 
 /// Kernels in a step run slower than alone; the attention core does not.
 void in_step(const StepContext& c, const Attention& a, LayerCost& cost) {

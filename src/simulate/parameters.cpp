@@ -17,6 +17,7 @@ std::vector<ParameterRef> refs(Constants& c) {
   using enum ParameterKind;
   add("step.kernel_in_step", c.kernel_in_step, "", "set by hand so that published steps that are nearly all compute centre on zero (in sample)", kFitted, 0.06);
   add("step.kernel_in_step_fused", c.kernel_in_step_fused, "", "the same on steps of Megatron-Core with Transformer Engine (in sample)", kFitted, 0.06);
+  add("step.machine_pace", c.machine_pace, "", "published sources spread by 10 to 15 % around the model", kMachine, 0.1);
   add("step.python_forward", c.python_forward_s, "s/layer", kFloor, kFitted, 0.25);
   add("step.python_backward", c.python_backward_s, "s/layer", kFloor, kFitted, 0.25);
   add("step.python_compiled_share", c.python_compiled_share, "", "estimate, not measured", kEstimate, 0.5);

@@ -189,7 +189,7 @@ void Predictor::Impl::add_optimizer(const StepContext& c, const Stage& slowest, 
   const Strategy& s = c.strategy;
   const double shard = s.zero >= 1 ? static_cast<double>(c.groups.shard.ranks) : 1.0;
   const double own = slowest.cost.parameters / shard;
-  p.bill[static_cast<std::size_t>(Bill::kOptimizer)] += kernels.memory_s(own * c.software.optimizer_bytes);
+  p.bill[static_cast<std::size_t>(Bill::kOptimizer)] += c.constants.machine_pace * kernels.memory_s(own * c.software.optimizer_bytes);
   const bool offloaded = s.offload == parallel::Offload::kOptimizer || s.offload == parallel::Offload::kAll;
   if (offloaded) {
     // Gradients down, parameters up over PCIe; Adam on the host is bound by its memory (28 bytes per parameter, shared

@@ -11,6 +11,7 @@ enum class ParameterKind {
   kPublished,  ///< read from a data sheet, a paper's table or a library's source
   kCounted,    ///< counted from operators or code
   kEstimate,   ///< nobody measured it yet
+  kMachine,    ///< 1 for the model; only a calibration of one machine moves it
 };
 
 struct Parameter {

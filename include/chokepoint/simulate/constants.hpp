@@ -13,6 +13,8 @@ struct Constants {
   double kernel_in_step = 1.15;
   /// The same where kernels are fused by hand and casts ride along (Transformer Engine, Megatron-Core from 2023).
   double kernel_in_step_fused = 1.06;
+  /// Kernels of one machine against the model's: its clocks, cooling, memory and library versions.
+  double machine_pace = 1;
   /// Python of one decoder layer beyond its launches, eager: module calls, autograd functions, allocator.
   double python_forward_s = 0.85e-3;
   double python_backward_s = 0.75e-3;
