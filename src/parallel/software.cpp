@@ -114,6 +114,9 @@ Software software_of(const Job& job, const Strategy& strategy) {
       s.accumulation_bytes = 4;
       s.reduce_bytes = 4;
       s.elementwise = Elementwise::kMixed;  // TritonRMSNorm, flash rotary; SiLU and product apart
+      // models/llama.py: sequence-first products, batch-first attention: q, k, v made contiguous, k and v joined, the output
+      // turned back.
+      s.attention_copies = 2;
       s.logits_bytes = 30;
       s.logits_peak_bytes = 10;  // bf16, its fp32 cast, and the difference to the maximum (_ShardedCrossEntropy)
       s.gradient_bytes = 0;      // half gradients live in the buckets of DDP, or as long as a backward

@@ -91,6 +91,9 @@ Traffic traffic(const model::Model& m, const parallel::Software& software, doubl
     t.inner_forward += norm.forward * q_kv;
     t.inner_backward += norm.backward * q_kv;
   }
+  const double copied = 4 * software.attention_copies * (q_kv + static_cast<double>(m.kv_heads) * m.head_dim);
+  t.inner_forward += copied;
+  t.inner_backward += copied;
   if (m.mla) {
     // Queries and keys are joined from their rotary and other parts, keys spread over the heads: read and written.
     const double joined = 2.0 * m.heads * (m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim);

@@ -41,6 +41,7 @@ struct Software {
   bool gather_overlap = true;          ///< ZeRO-1 parameter gather hides behind the next forward
   bool wgrad_hides_tensor = false;     ///< TP backward communication hides under gradient products
   Elementwise elementwise = Elementwise::kFused;
+  double attention_copies = 0;         ///< passes that only change the layout of queries, keys and values
   bool fused_library = false;          ///< Transformer Engine kernels
   bool fetches_by_tensor = false;      ///< sharded parameters arrive tensor by tensor through flat buffers and hooks
   bool compiled = false;
