@@ -44,6 +44,8 @@ constexpr double kWaitingKept = 0.5;
 /// fp32 copies of the logits, bytes each: the largest blocks, which optimizer states and gradients have split by the
 /// second step; then they do not come together again.
 constexpr double kSplitLogitsBytes = 8;
+/// Adapters train in fp32: weight, gradient, two Adam moments (PEFT casts them, autocast_adapter_dtype).
+constexpr double kAdapterBytes = 16;
 /// Two times the median error of the peaks that published runs print.
 constexpr double kTightShare = 0.07;
 /// DeepSpeed's gradients pass through buffers of the configured size: two with overlap_comm, the default of stage 3 alone.
@@ -136,7 +138,7 @@ class Moment {
   void append_to(std::vector<MemoryPart>& out) const { out.insert(out.end(), parts_.begin(), parts_.begin() + static_cast<std::ptrdiff_t>(count_)); }
 
  private:
-  std::array<MemoryPart, 10> parts_{};
+  std::array<MemoryPart, 12> parts_{};
   std::size_t count_ = 0;
   double sum_ = 0;
 };
@@ -164,6 +166,19 @@ struct StageModel {
     return sharded ? parameters.dense / shard + parameters.experts / expert_shard : parameters.total();
   }
   double ranks_reducing() const { return static_cast<double>(s.data) * s.context; }
+  /// Ranks of the shard inside one host.
+  double host_ranks() const {
+    const double inside = static_cast<double>(job.cluster.gpus_per_host()) / s.tensor;
+    return std::clamp(inside, 1.0, std::max(1.0, shard));
+  }
+  /// Parameters of low-rank adapters beside each product: rank x (inputs + outputs).
+  double adapters() const {
+    const model::Model& m = job.model;
+    const double q = static_cast<double>(m.heads) * m.head_dim;
+    const double kv = static_cast<double>(m.kv_heads) * m.head_dim;
+    const double sides = 4.0 * m.hidden + 2 * q + 2 * kv + (m.gated_mlp ? 3 : 2) * (m.hidden + static_cast<double>(m.ffn_hidden));
+    return job.adapter_rank * sides * stage.layers / s.tensor;
+  }
   double vocab() const { return job.padded_vocab > 0 ? job.padded_vocab : job.model.vocab; }
   double logits() const { return tokens * vocab() / s.tensor; }
   double head() const { return vocab() * job.model.hidden / s.tensor; }
@@ -178,6 +193,7 @@ Moment resident(const StageModel& m) {
   Moment states;
   // FSDP's grad-op keeps its originals sharded too and only does not reshard after forward.
   const bool grad_op = s.zero == 2 && s.sharder == Sharder::kFsdp;
+  if (s.secondary_shard) states.add("secondary shard", w.gather_bytes * m.parameters.total() / m.host_ranks());
   if (!offload_parameters) states.add("parameters", w.resident_parameter_bytes * m.held(s.zero == 3 || grad_op));
   // Parameters that stay gathered between forward and backward count as resident: they are whole at the loss.
   if (grad_op || (s.zero == 3 && !s.reshard_after_forward)) states.add("gathered parameters", w.gather_bytes * m.parameters.total());
@@ -191,6 +207,7 @@ Moment resident(const StageModel& m) {
   states.add("gradient accumulation", w.accumulation_bytes * m.held(s.zero >= 2));
   // DDP without peers has no buckets; ZeRO copies in any case.
   if (m.ranks_reducing() > 1 || s.zero > 0) states.add("gradient buckets", w.bucket_bytes * m.held(s.zero >= 2 || w.partitions_buckets));
+  if (m.job.frozen_weights) states.add("adapters and their states", kAdapterBytes * m.adapters() / (s.zero >= 1 ? m.shard : 1));
   states.add("gradient placeholders", w.placeholder_bytes * m.parameters.shapes);
   states.add("workspaces", kSmallTensorsBytes);
   return states;

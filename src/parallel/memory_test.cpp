@@ -256,6 +256,29 @@ TEST(Memory, FusedGradientsLeaveOnePlaceholderForEachShape) {
   EXPECT_EQ(part(memory_per_rank(job, s), "gradient placeholders"), 0);
 }
 
+TEST(Memory, TheSecondaryShardIsOneHalfCopyAHost) {
+  // 16 ranks on hosts of 8: 2 bytes a parameter over the 8 ranks of a host.
+  Job job = gpt_job(16);
+  topology::Host host;
+  for (int i = 0; i < 8; ++i) host.add_device({topology::DeviceKind::kGpu, "GPU" + std::to_string(i), "", "", {}});
+  job.cluster.hosts.push_back({host, 2});
+  job.framework = Framework::kDeepspeed;
+  Strategy s = data_parallel(16, 3, Sharder::kDeepspeed);
+  EXPECT_EQ(part(memory_per_rank(job, s), "secondary shard"), 0);
+  s.secondary_shard = true;
+  EXPECT_NEAR(part(memory_per_rank(job, s), "secondary shard"), 2 * model::count_parameters(job.model).total / 8, 1);
+}
+
+TEST(Memory, AdaptersTrainAndTheWeightsDoNot) {
+  // Rank 8: 8 x (8 x 2048 of attention + 2 x (2048 + 8192) of the MLP) = 295 thousand a layer, 24 layers, 16 bytes each.
+  Job job = gpt_job(1);
+  job.frozen_weights = true;
+  const Memory memory = memory_per_rank(job, data_parallel(1, 0, Sharder::kDdp));
+  EXPECT_NEAR(part(memory, "adapters and their states"), 16.0 * 24 * 8 * (8 * 2048 + 2 * (2048 + 8192)), 1);
+  EXPECT_EQ(part(memory, "optimizer states") + part(memory, "gradients"), 0);
+  EXPECT_NEAR(part(memory, "parameters"), 2 * memory.parameters, 1);
+}
+
 TEST(Memory, OldNcclConnectsRingAndTreesAtOnce) {
   Job job = gpt_job(8);
   job.accelerator.architecture = hardware::Architecture::kAmpere;

@@ -126,7 +126,16 @@ Result<bool> apply_sharding(Strategy& strategy, std::string_view key, std::strin
     } else if (!value.empty() && value != "full") {
       return fail(fmt::format("fsdp={}: expected full or grad-op", value));
     }
-  } else if (key == "hsdp" || key == "hpz" || key == "shard") {
+  } else if (key == "zero++") {
+    TRY_INTO(const bool on, on_off(key, value.empty() ? "on" : value));
+    strategy.quantised_gathers = strategy.quantised_reduction = strategy.secondary_shard = on;
+  } else if (key == "qwz") {
+    TRY_INTO(strategy.quantised_gathers, on_off(key, value));
+  } else if (key == "qgz") {
+    TRY_INTO(strategy.quantised_reduction, on_off(key, value));
+  } else if (key == "hpz") {
+    TRY_INTO(strategy.secondary_shard, on_off(key, value));
+  } else if (key == "hsdp" || key == "shard") {
     if (key == "hsdp" && strategy.zero < 2) {
       strategy.zero = 3;
       strategy.sharder = Sharder::kFsdp;
@@ -181,7 +190,7 @@ Result<bool> apply_setting(Strategy& strategy, std::string_view key, std::string
 const std::vector<std::string>& strategy_words() {
   static const std::vector<std::string> words = {
       "tensor", "pipeline", "virtual", "context", "expert", "data", "microbatch", "accumulate", "zero", "ddp", "fsdp",
-      "hsdp", "hpz", "shard", "sharder", "recompute", "offload", "schedule", "sp", "reshard", "sync", "overlap",
+      "hsdp", "zero++", "qwz", "qgz", "hpz", "shard", "sharder", "recompute", "offload", "schedule", "sp", "reshard", "sync", "overlap",
       "overlap-reduce", "overlap-gather", "overlap-tensor", "stages", "tp", "pp", "vpp", "cp", "ep", "dp", "mbs", "gas"};
   return words;
 }
@@ -249,6 +258,10 @@ std::string sharding_text(const Strategy& s) {
   const Sharder implied = s.zero == 1 ? Sharder::kMegatronOptimizer : Sharder::kDeepspeed;
   if (s.sharder != implied) text += fmt::format(" sharder={}", word_of(kSharders, s.sharder));
   if (s.shard_ranks > 0) text += fmt::format(" shard={}", s.shard_ranks);
+  if (s.quantised_gathers && s.quantised_reduction && s.secondary_shard) return text + " zero++=on";
+  if (s.quantised_gathers) text += " qwz=on";
+  if (s.quantised_reduction) text += " qgz=on";
+  if (s.secondary_shard) text += " hpz=on";
   return text;
 }
 }  // namespace
@@ -435,6 +448,10 @@ Result<Strategy> completed(const Job& job, Strategy s) {
     return fail(fmt::format("sharding over {} ranks does not divide the {} data-parallel ranks", s.shard_ranks, s.data));
   }
   if (s.shard_ranks == s.data) s.shard_ranks = 0;
+  const bool quantised = s.quantised_gathers || s.quantised_reduction || s.secondary_shard;
+  if (quantised && (s.zero != 3 || s.sharder != Sharder::kDeepspeed)) {
+    return fail("zero++, qwz, qgz and hpz belong to DeepSpeed's ZeRO-3: add zero=3");
+  }
   return with_batch(job, std::move(s));
 }
 

@@ -38,7 +38,8 @@ TEST(Strategy, ShortAndLongNamesMeanTheSame) {
 TEST(Strategy, TextParsesBackToItself) {
   for (const char* text : {"tensor=8 pipeline=4 virtual=2 zero=1 microbatch=1 recompute=selective", "fsdp microbatch=2", "hsdp=8 microbatch=4",
                            "ddp microbatch=1 sync=each", "tensor=2 sp=off zero=3 microbatch=1", "fsdp=grad-op microbatch=1 overlap=off",
-                           "pipeline=2 ddp microbatch=1 stages=15/17", "fsdp reshard=off microbatch=1", "zero=2 microbatch=1 offload=optimizer"}) {
+                           "pipeline=2 ddp microbatch=1 stages=15/17", "fsdp reshard=off microbatch=1", "zero=2 microbatch=1 offload=optimizer",
+                           "zero=3 zero++=on microbatch=1", "zero=3 qwz=on hpz=on microbatch=1"}) {
     const auto parsed = parse_strategy(text);
     ASSERT_TRUE(parsed) << text;
     const auto again = parse_strategy(to_text(*parsed));
@@ -57,6 +58,16 @@ TEST(Strategy, UnknownWordIsAnErrorWithASuggestion) {
   EXPECT_EQ(parse_strategy("ddp fsdp").error().message, "the strategy says both 'ddp' and 'fsdp'; expected one way of sharding");
   EXPECT_FALSE(parse_strategy("tensor=2 tp=4"));
   EXPECT_FALSE(parse_strategy("zero=4"));
+}
+
+TEST(Strategy, QuantisedCollectivesBelongToZeroThree) {
+  const auto all = parse_strategy("zero=3 zero++=on microbatch=1");
+  ASSERT_TRUE(all);
+  EXPECT_TRUE(all->quantised_gathers && all->quantised_reduction && all->secondary_shard);
+  EXPECT_TRUE(completed(small_job(64, 128), *all));
+  const auto wrong = completed(small_job(64, 128), *parse_strategy("zero=2 qgz=on microbatch=1"));
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message, "zero++, qwz, qgz and hpz belong to DeepSpeed's ZeRO-3: add zero=3");
 }
 
 TEST(Strategy, DataDegreeAndAccumulationAreDerived) {

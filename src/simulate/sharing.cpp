@@ -136,18 +136,47 @@ double added(double compute_s, double communication_s, double share, double slow
   return communication_s - hideable + overlapped(compute_s, hideable, slowdown) - compute_s;
 }
 
+/// ZeRO++ (arXiv 2306.10209; DeepSpeed runtime/comm/coalesced_collectives.py, all_to_all_quant_reduce): gradients go in four
+/// bits to the ranks of the host, are summed in 16 bits there, and a share of them goes in four bits across the hosts.
+double quantised_reduction_s(const StepContext& c, double parameters) {
+  const collective::Group& shard = c.groups.shard;
+  collective::Group inside = shard;
+  inside.ranks = shard.ranks_per_host;
+  collective::Group across;
+  across.ranks = shard.ranks / shard.ranks_per_host;
+  constexpr double kFourBits = 0.5;
+  const double share = parameters / shard.ranks_per_host;
+  double time = c.kernels.memory_s((2 + kFourBits) * parameters) + c.kernels.memory_s((2 * kFourBits + 2) * parameters);
+  if (inside.ranks > 1) time += c.network.cost(Op::kAllToAll, kFourBits * parameters, inside).time_s;
+  if (across.ranks > 1) time += c.network.cost(Op::kAllToAll, kFourBits * share, across).time_s;
+  return time;
+}
+
+/// Time of a parameter gather over `group`, with the copies around it and, in eight bits, the conversions.
+double gather_s(const StepContext& c, double parameters, const collective::Group& group, bool quantised) {
+  const parallel::Software& sw = c.software;
+  const double wire = quantised ? 1 : sw.gather_bytes;
+  const double fetch_s_per_byte = sw.fetches_by_tensor ? c.constants.fetch_s_per_byte : 0;
+  const double pieces = sw.gathers_per_unit;
+  const double passes = 2 * sw.gather_bytes + (quantised ? 2 : 0);
+  return pieces * c.network.cost(Op::kAllGather, parameters * wire / pieces, group).time_s + parameters * wire * fetch_s_per_byte +
+         c.kernels.memory_s(passes * parameters);
+}
+
 /// Parameters gathered unit by unit in forward and backward, gradients scattered in backward.
 Exposed sharded(const StepContext& c, const StageCost& stage) {
   const double slow = interference(c.job.accelerator, c.constants);
   const parallel::Software& sw = c.software;
   const double unit = stage.unit_parameters;
-  const double fetch_s_per_byte = sw.fetches_by_tensor ? c.constants.fetch_s_per_byte : 0;
   const double overlap_share = sw.fetches_by_tensor ? c.constants.fetch_overlap_share : 1;
-  const double pieces = sw.gathers_per_unit;
-  const double gather = pieces * c.network.cost(Op::kAllGather, unit * sw.gather_bytes / pieces, c.groups.shard).time_s +
-                        unit * sw.gather_bytes * fetch_s_per_byte + c.kernels.memory_s(2 * unit * sw.gather_bytes);
-  const double scatter = c.network.cost(Op::kReduceScatter, unit * sw.reduce_bytes, c.groups.shard).time_s +
-                         c.kernels.memory_s(2 * unit * sw.reduce_bytes);
+  const double gather = gather_s(c, unit, c.groups.shard, c.strategy.quantised_gathers);
+  collective::Group host = c.groups.shard;
+  host.ranks = host.ranks_per_host;
+  const double gather_again = c.strategy.secondary_shard ? gather_s(c, unit, host, false) : gather;
+  const double scatter = c.strategy.quantised_reduction
+                             ? quantised_reduction_s(c, unit)
+                             : c.network.cost(Op::kReduceScatter, unit * sw.reduce_bytes, c.groups.shard).time_s +
+                                   c.kernels.memory_s(2 * unit * sw.reduce_bytes);
   double replicate = 0;
   if (c.groups.replicate.ranks > 1) {
     replicate = c.network.cost(Op::kAllReduce, unit * sw.reduce_bytes / c.groups.shard.ranks, c.groups.replicate).time_s;
@@ -165,7 +194,7 @@ Exposed sharded(const StepContext& c, const StageCost& stage) {
   const bool overlap = sw.gather_overlap;
   const bool gathers_again = c.strategy.zero == 3 && c.strategy.reshard_after_forward;
   const double forward_gathers = root_gather + gather + (layers - 1) * (overlap ? added(f, gather, overlap_share, slow) : gather);
-  const double again = gathers_again ? gather : 0;
+  const double again = gathers_again ? gather_again : 0;
   // Gather and reduce-scatter share a communicator and therefore queue; the replica all-reduce has its own.
   const auto backward = [&](bool reduces) {
     const double scattered = reduces ? scatter : 0;

@@ -53,6 +53,22 @@ TEST(Step, FasterWiresNeverLengthenAStep) {
   }
 }
 
+TEST(Step, QuantisedCollectivesMoveAFractionThroughASlowNic) {
+  // Two hosts with one 10 Gb/s port each: the wire is all that counts. Eight bits instead of sixteen halve the forward's
+  // gather, the secondary shard takes the backward's off the wire, so a quarter remains; four bits of an eighth of the
+  // gradients, all-to-all over two hosts (half stays), against sixteen bits of all, is a small part.
+  parallel::Job job = job_on("hgx-a100-8", 2, "llama-3-8b", 4096, 16);
+  for (auto& group : job.cluster.hosts) wiring::set_nics(group.host, *hardware::find_nic("ethernet-10g"));
+  job.cluster.fabric.transport = topology::Transport::kTcp;
+  job.framework = parallel::Framework::kDeepspeed;
+  const auto item = [&](const char* strategy, Bill bill) { return predicted(job, strategy).bill[static_cast<std::size_t>(bill)]; };
+  const double gather = item("zero=3 microbatch=1", Bill::kDataGather);
+  const double reduce = item("zero=3 microbatch=1", Bill::kDataReduce);
+  EXPECT_NEAR(item("zero=3 qwz=on microbatch=1", Bill::kDataGather) / gather, 0.5, 0.1);
+  EXPECT_NEAR(item("zero=3 zero++=on microbatch=1", Bill::kDataGather) / gather, 0.25, 0.1);
+  EXPECT_LT(item("zero=3 qgz=on microbatch=1", Bill::kDataReduce), 0.3 * reduce);
+}
+
 TEST(Step, OneGpuHasNoCommunication) {
   parallel::Job job = job_on("dgx-a100", 1, "gpt2", 1024, 8);
   job.gpus = 1;

@@ -76,9 +76,10 @@ Result<int> sequence_of(const RunFields& row, MappedRun& run) {
 Result<MappedRun> map_run(const RunFields& row) {
   MappedRun run;
   run.job.frozen_weights = mentions(row.model, {"lora"}) || mentions(row.notes, {"base weights frozen"});
-  if (run.job.frozen_weights) note(run, "adapters only (LoRA): their own operators and states are neglected");
-  if (mentions(row.notes, {"zero++;", "zero++ with", "quantised collectives", "quantized collectives"})) {
-    return fail("quantised collectives (ZeRO++) are not modelled");
+  if (run.job.frozen_weights) {
+    const auto rank = number_after(row.notes, "lora rank ");
+    if (rank && *rank >= 1 && *rank < 1e4) run.job.adapter_rank = static_cast<int>(*rank);
+    note(run, fmt::format("adapters only (LoRA), rank {} on every product: their own time is neglected", run.job.adapter_rank));
   }
   if (row.accelerator.empty()) return fail("the accelerator is not stated");
   TRY_INTO(run.job.accelerator, wiring::accelerator_from_words(row.accelerator, row.intra_link, run.job.assumptions));

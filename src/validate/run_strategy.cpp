@@ -15,6 +15,8 @@ using parallel::Sharder;
 
 /// Tokens of a step when a row with a measured rate says nothing about its batch.
 constexpr double kUsualBatchTokens = 1 << 20;
+/// Frozen weights stay in 16 bits and have nothing beside them.
+constexpr double kFrozenBytesPerParameter = 2;
 /// States above this share of the memory do not leave room for activations.
 constexpr double kStatesShare = 0.6;
 
@@ -80,7 +82,8 @@ namespace {
 
 /// Stage and owner when the row leaves `shard` empty: what the framework's published recipes do.
 std::string usual_shard(const RunFields& row, const MappedRun& run) {
-  const double states = model::count_parameters(run.job.model).total * kStateBytesPerParameter;
+  const double each = run.job.frozen_weights ? kFrozenBytesPerParameter : kStateBytesPerParameter;
+  const double states = model::count_parameters(run.job.model).total * each;
   const bool fits = states / (run.strategy.tensor * run.strategy.pipeline) <= kStatesShare * run.job.accelerator.memory_bytes;
   switch (run.job.framework) {
     case Framework::kMegatron:
@@ -134,6 +137,9 @@ void fill_sharding(const RunFields& row, MappedRun& run) {
     const int inside = static_cast<int>(*ranks);
     if (inside >= 1 && inside < s.data && s.data % inside == 0) s.shard_ranks = inside;
   }
+  if (s.zero == 3 && s.sharder == Sharder::kDeepspeed && mentions(row.notes, {"zero++;", "zero++ with"})) {
+    s.quantised_gathers = s.quantised_reduction = s.secondary_shard = true;
+  }
   // Recomputed or accumulated micro-steps reduce each time unless the framework holds gradients back (no_sync).
   const Framework f = run.job.framework;
   s.sync_every_micro_step = s.zero >= 2 && f != Framework::kPytorch && f != Framework::kMegatron;
@@ -184,6 +190,8 @@ namespace {
 
 parallel::Recompute usual_recompute(const RunFields& row, const MappedRun& run) {
   using parallel::Recompute;
+  // Fine-tuning scripts around the HF Trainer turn gradient checkpointing on: Qwen finetune/*.sh, FastChat, LLaMA-Factory.
+  if (mentions(row.framework, {"hf trainer", "llama-factory"})) return Recompute::kFull;
   switch (run.job.framework) {
     case Framework::kMegatronDeepspeed: return Recompute::kFull;
     case Framework::kMegatron: return run.job.year <= 2021 ? Recompute::kFull : Recompute::kNone;

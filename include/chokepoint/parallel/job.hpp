@@ -47,7 +47,10 @@ struct Strategy {
   bool sequence_parallel = false;   ///< Megatron sequence parallelism beside tensor parallelism
   int zero = 0;                     ///< ZeRO stage
   Sharder sharder = Sharder::kDdp;
-  int shard_ranks = 0;              ///< ranks that share one copy (HSDP, hpZ); 0: the whole data-parallel group
+  int shard_ranks = 0;              ///< ranks that share one copy (HSDP); 0: the whole data-parallel group
+  bool quantised_gathers = false;   ///< ZeRO++ qwZ: parameters travel in 8 bits
+  bool quantised_reduction = false; ///< ZeRO++ qgZ: gradients travel in 4 bits, by all-to-all inside a host, then across
+  bool secondary_shard = false;     ///< ZeRO++ hpZ: a second copy shared by a host serves the backward's gathers
   bool reshard_after_forward = true;
   int micro_batch = 1;              ///< sequences per data-parallel rank and micro-step
   int accumulate = 1;               ///< micro-steps per step
@@ -87,7 +90,8 @@ struct Job {
   int year = 2025;                  ///< software generation, for launch cost and fusion defaults
   bool fp32_gradients = true;       ///< main gradients accumulate and reduce in fp32
   bool token_once_per_host = false; ///< experts get tokens through one copy per host (DeepEP, HybridEP), not one per expert
-  bool frozen_weights = false;      ///< only adapters train (LoRA): no weight gradients, no optimizer state; adapters are neglected
+  bool frozen_weights = false;      ///< only adapters train (LoRA): no weight gradients, no optimizer state
+  int adapter_rank = 8;             ///< of the adapters on every product; their time is neglected
   bool chunked_loss = false;        ///< head and loss run in chunks: the logits are never whole
   bool fused_loss = false;          ///< cross entropy in one kernel that writes its gradient over the logits
   bool fused_operators = false;     ///< hand-fused norm, rotary embedding and activation (Liger) in a framework without
