@@ -2,6 +2,7 @@
 #include "accelerator_name.hpp"
 #include "embedded.hpp"
 
+#include <chokepoint/base/lazy_entries.hpp>
 #include <chokepoint/base/text.hpp>
 #include <chokepoint/base/units.hpp>
 #include <chokepoint/hardware/catalogue.hpp>
@@ -64,10 +65,15 @@ Result<Accelerator> read_accelerator(std::size_t index) {
   return part;
 }
 
-Accelerator entry_or_abort(std::size_t index) {
+Accelerator made_or_abort(std::size_t index) {
   auto part = read_accelerator(index);
   if (!part) broken_catalogue(part.error());
   return *std::move(part);
+}
+
+const Accelerator& entry_or_abort(std::size_t index) {
+  static LazyEntries<Accelerator> entries(catalogue().size(), made_or_abort);
+  return entries.at(index);
 }
 
 /// First member of the family that fits the stated form and has the stated memory: vendors round capacity by a few per

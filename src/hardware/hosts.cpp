@@ -2,6 +2,7 @@
 // NICs, host templates and fabrics.
 #include "embedded.hpp"
 
+#include <chokepoint/base/lazy_entries.hpp>
 #include <array>
 #include <chokepoint/hardware/catalogue.hpp>
 
@@ -96,6 +97,10 @@ T or_abort(Result<T> entry) {
   return *std::move(entry);
 }
 
+Nic nic_or_abort(std::size_t index) { return or_abort(read_nic(index)); }
+HostTemplate host_or_abort(std::size_t index) { return or_abort(read_host(index)); }
+FabricTemplate fabric_or_abort(std::size_t index) { return or_abort(read_fabric(index)); }
+
 template <class T>
 std::vector<T> all_of(const CatalogueText& text, Result<T> (*read)(std::size_t)) {
   std::vector<T> all;
@@ -119,17 +124,20 @@ int HostTemplate::nic_count() const {
 }
 
 Result<Nic> find_nic(std::string_view name) {
-  if (const auto index = embedded::nics.find(name)) return or_abort(read_nic(*index));
+  static LazyEntries<Nic> entries(embedded::nics.size(), nic_or_abort);
+  if (const auto index = embedded::nics.find(name)) return entries.at(*index);
   return embedded::nics.unknown("NIC", name, "clusters");
 }
 
 Result<HostTemplate> find_host(std::string_view name) {
-  if (const auto index = embedded::hosts.find(name)) return or_abort(read_host(*index));
+  static LazyEntries<HostTemplate> entries(embedded::hosts.size(), host_or_abort);
+  if (const auto index = embedded::hosts.find(name)) return entries.at(*index);
   return embedded::hosts.unknown("host", name, "clusters");
 }
 
 Result<FabricTemplate> find_fabric(std::string_view name) {
-  if (const auto index = embedded::fabrics.find(name)) return or_abort(read_fabric(*index));
+  static LazyEntries<FabricTemplate> entries(embedded::fabrics.size(), fabric_or_abort);
+  if (const auto index = embedded::fabrics.find(name)) return entries.at(*index);
   return embedded::fabrics.unknown("fabric", name, "clusters");
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/base/lazy_entries.hpp>
 #include <chokepoint/base/catalogue_text.hpp>
 #include <chokepoint/model/model.hpp>
 
@@ -103,10 +104,15 @@ Result<Model> read_model(std::size_t index) {
   return validated(std::move(m));
 }
 
-Model entry_or_abort(std::size_t index) {
+Model made_or_abort(std::size_t index) {
   auto model = read_model(index);
   if (!model) broken_catalogue(model.error());
   return *std::move(model);
+}
+
+const Model& entry_or_abort(std::size_t index) {
+  static LazyEntries<Model> entries(embedded::models.size(), made_or_abort);
+  return entries.at(index);
 }
 
 }  // namespace

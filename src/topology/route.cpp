@@ -38,11 +38,13 @@ int direct_link(const Host& host, int from, int to) {
 
 std::vector<int> nvlink_way(const Host& host, int from, int to) {
   if (const int direct = direct_link(host, from, to); direct >= 0) return {direct};
+  if (kind_of(host, from) != DeviceKind::kGpu || kind_of(host, to) != DeviceKind::kGpu) return {};
   for (std::size_t i = 0; i < host.devices.size(); ++i) {
     if (host.devices[i].kind != DeviceKind::kNvSwitch) continue;
     const int up = direct_link(host, from, static_cast<int>(i));
+    if (up < 0) continue;
     const int down = direct_link(host, static_cast<int>(i), to);
-    if (up >= 0 && down >= 0) return {up, down};
+    if (down >= 0) return {up, down};
   }
   return {};
 }
@@ -75,8 +77,7 @@ struct Outgoing {
 
 /// Fewest hops over PCIe, memory and socket links (and a GPU's NVLink to its own CPU). `accept` says where to stop.
 template <class Accept>
-std::vector<int> pcie_way(const Host& host, int from, Accept accept) {
-  const Outgoing outgoing(host);
+std::vector<int> pcie_way(const Host& host, const Outgoing& outgoing, int from, Accept accept) {
   std::vector<int> reached_by(host.devices.size(), -1);
   std::vector<int> frontier{from};
   for (std::size_t at_front = 0; at_front < frontier.size(); ++at_front) {
@@ -101,15 +102,16 @@ std::vector<int> pcie_way(const Host& host, int from, Accept accept) {
   return {};
 }
 
-std::vector<int> pcie_way_to(const Host& host, int from, int to) {
-  return pcie_way(host, from, [to](int device) { return device == to; });
+std::vector<int> pcie_way_to(const Host& host, const Outgoing& outgoing, int from, int to) {
+  return pcie_way(host, outgoing, from, [to](int device) { return device == to; });
 }
 
 /// Copies that the device may not make itself go down to the memory of the source's NUMA node and up again.
 std::vector<int> way_through_memory(const Host& host, int from, int to) {
-  std::vector<int> links = pcie_way(host, from, [&host](int device) { return kind_of(host, device) == DeviceKind::kCpu; });
-  if (links.empty()) return pcie_way_to(host, from, to);
-  const std::vector<int> rest = pcie_way_to(host, link_at(host, links.back()).to, to);
+  const Outgoing outgoing(host);
+  std::vector<int> links = pcie_way(host, outgoing, from, [&host](int device) { return kind_of(host, device) == DeviceKind::kCpu; });
+  if (links.empty()) return pcie_way_to(host, outgoing, from, to);
+  const std::vector<int> rest = pcie_way_to(host, outgoing, link_at(host, links.back()).to, to);
   if (rest.empty()) return {};
   links.insert(links.end(), rest.begin(), rest.end());
   return links;
@@ -148,10 +150,11 @@ Route route(const Host& host, int from, int to) {
   if (!valid(host, from) || !valid(host, to) || from == to) return {};
   if (std::vector<int> links = nvlink_way(host, from, to); !links.empty()) return finish(host, std::move(links));
   if (needs_host_memory(host, from, to)) return finish(host, way_through_memory(host, from, to));
-  return finish(host, pcie_way_to(host, from, to));
+  return finish(host, pcie_way_to(host, Outgoing(host), from, to));
 }
 
-DeclaredPath path_between(const Host& host, int a, int b) {
+namespace {
+DeclaredPath path_between(const Host& host, const Outgoing& outgoing, int a, int b) {
   if (!valid(host, a) || !valid(host, b)) return {a, b, PathClass::kUnknown, 0};
   if (a == b) return {a, b, PathClass::kSelf, 0};
   for (const DeclaredPath& path : host.declared) {
@@ -162,8 +165,18 @@ DeclaredPath path_between(const Host& host, int a, int b) {
     for (const int link : links) width = std::min(width, link_at(host, link).width);
     return {a, b, PathClass::kNvLink, width};
   }
-  const std::vector<int> links = pcie_way_to(host, a, b);
+  const std::vector<int> links = pcie_way_to(host, outgoing, a, b);
   return {a, b, links.empty() ? PathClass::kUnknown : classify(host, links), 0};
+}
+}  // namespace
+
+DeclaredPath path_between(const Host& host, int a, int b) { return path_between(host, Outgoing(host), a, b); }
+
+std::vector<PathClass> path_classes(const Host& host, int from, const std::vector<int>& to) {
+  const Outgoing outgoing(host);
+  std::vector<PathClass> classes;
+  for (const int device : to) classes.push_back(path_between(host, outgoing, from, device).path);
+  return classes;
 }
 
 }  // namespace chokepoint::topology

@@ -115,11 +115,11 @@ std::vector<int> compute_nics(const Host& host) {
 
   std::vector<int> near;
   for (const int gpu : host.gpus()) {
-    PathClass best = PathClass::kSys;
-    for (const int nic : attached) best = std::min(best, path_between(host, gpu, nic).path);
+    const std::vector<PathClass> paths = path_classes(host, gpu, attached);
+    const PathClass best = std::min(PathClass::kSys, *std::min_element(paths.begin(), paths.end()));
     if (best == PathClass::kSys) continue;
-    for (const int nic : attached) {
-      if (path_between(host, gpu, nic).path == best) near.push_back(nic);
+    for (std::size_t i = 0; i < attached.size(); ++i) {
+      if (paths[i] == best) near.push_back(attached[i]);
     }
   }
   if (near.empty()) return attached;

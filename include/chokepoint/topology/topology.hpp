@@ -112,6 +112,8 @@ Route route(const Host& host, int from, int to);
 
 /// Declared class when the importer read one, else derived from the graph.
 DeclaredPath path_between(const Host& host, int a, int b);
+/// The classes of the paths from one device to several, in their order; cheaper than one after the other.
+std::vector<PathClass> path_classes(const Host& host, int from, const std::vector<int>& to);
 
 /// NICs that carry collectives, in device order: those nearest to some GPU as long as one is nearer than across the
 /// sockets, else all. Software interfaces (no PCI link) only when there is nothing else.
