@@ -13,13 +13,9 @@ namespace chokepoint {
 
 namespace fs = std::filesystem;
 
-Result<std::string> read_text_file(const std::string& path) {
-  std::error_code code;
-  const fs::file_status status = fs::status(path, code);
-  if (!fs::exists(status)) return fail("no such file: " + path, {path, 0, 0});
-  if (fs::is_directory(status)) return fail("is a directory, expected a file: " + path, {path, 0, 0});
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return fail("cannot open: " + std::string(std::strerror(errno)), {path, 0, 0});
+namespace {
+
+Result<std::string> read_all(std::istream& in, const std::string& path) {
   std::string text;
   char buffer[65536];
   while (in.read(buffer, sizeof buffer) || in.gcount() > 0) {
@@ -28,6 +24,19 @@ Result<std::string> read_text_file(const std::string& path) {
   }
   if (in.bad()) return fail("cannot read: " + std::string(std::strerror(errno)), {path, 0, 0});
   return text;
+}
+
+}  // namespace
+
+Result<std::string> read_text_file(const std::string& path) {
+  if (path == "-") return read_all(std::cin, "standard input");
+  std::error_code code;
+  const fs::file_status status = fs::status(path, code);
+  if (!fs::exists(status)) return fail("no such file: " + path, {path, 0, 0});
+  if (fs::is_directory(status)) return fail("is a directory, expected a file: " + path, {path, 0, 0});
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fail("cannot open: " + std::string(std::strerror(errno)), {path, 0, 0});
+  return read_all(in, path);
 }
 
 namespace {
@@ -78,7 +87,19 @@ std::string directory_of(const std::string& path) {
 
 bool file_exists(const std::string& path) {
   std::error_code code;
-  return fs::is_regular_file(path, code);
+  const fs::file_status status = fs::status(path, code);
+  return fs::exists(status) && !fs::is_directory(status);
+}
+
+Result<bool> check_output(const std::string& output, std::span<const std::string> inputs) {
+  if (output.empty() || output == "-") return true;
+  std::error_code code;
+  if (!fs::is_regular_file(output, code)) return true;
+  for (const std::string& input : inputs) {
+    if (input.empty() || !fs::equivalent(output, input, code)) continue;
+    return fail("would replace its own input " + input, {output, 0, 0}, {"write the result to another file"});
+  }
+  return true;
 }
 
 }  // namespace chokepoint

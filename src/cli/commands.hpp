@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <chokepoint/base/result.hpp>
 #include <functional>
+#include <span>
 #include <string>
 
 namespace chokepoint::cli {
@@ -23,8 +24,10 @@ using Action = std::function<int()>;
 void add_common(CLI::App& command, CommonOptions& common);
 /// Prints the error to standard error and gives exit code 2.
 int report_error(const Error& error);
-/// Writes a result to --out; exit code `code`, or 2 when it cannot be written.
-int deliver(const CommonOptions& common, const std::string& text, int code = 0);
+/// Writes a result to --out; exit code `code`, or 2 when it cannot be written or would replace one of the inputs.
+int deliver(const CommonOptions& common, const std::string& text, int code = 0, std::span<const std::string> inputs = {});
+/// The failure of the command line with what was expected.
+Error explained(const CLI::App& app, const CLI::ParseError& error);
 
 void add_wiring(CLI::App& app, CommonOptions& common, Action& action);
 void add_catalogues(CLI::App& app, CommonOptions& common, Action& action);

@@ -30,4 +30,8 @@ Result<job::JobFile> load_job(const JobOptions& options) {
   return job::read_job(text, options.file, options.values);
 }
 
+std::vector<std::string> input_files(const JobOptions& options) {
+  return {options.file, options.values.model.value_or(""), options.values.cluster.value_or("")};
+}
+
 }  // namespace chokepoint::cli

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <chokepoint/job/read_job.hpp>
 #include <string>
+#include <vector>
 
 namespace chokepoint::cli {
 
@@ -16,5 +17,7 @@ struct JobOptions {
 void add_job_values(CLI::App& command, JobOptions& options);
 void add_job_options(CLI::App& command, JobOptions& options);
 Result<job::JobFile> load_job(const JobOptions& options);
+/// What the options read, as far as these are files: never to be replaced by a result.
+std::vector<std::string> input_files(const JobOptions& options);
 
 }  // namespace chokepoint::cli

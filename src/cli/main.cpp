@@ -25,7 +25,8 @@ int report_error(const Error& error) {
   return 2;
 }
 
-int deliver(const CommonOptions& common, const std::string& text, int code) {
+int deliver(const CommonOptions& common, const std::string& text, int code, std::span<const std::string> inputs) {
+  if (const auto safe = check_output(common.out, inputs); !safe) return report_error(safe.error());
   const auto written = write_text_file(common.out, text);
   return written ? code : report_error(written.error());
 }
@@ -65,8 +66,8 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     return action ? action() : 3;
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    return report_error(explained(app, error));
   } catch (const std::exception& error) {
     std::cerr << "internal error: " << error.what() << "\n  please report it with the command and its input\n";
     return 3;

@@ -43,7 +43,7 @@ void add_plan(CLI::App& app, CommonOptions& common, Action& action) {
     action = [options, &common] {
       bool fits = true;
       const Result<std::string> text = make(*options, common, fits);
-      return text ? deliver(common, *text, fits ? 0 : 1) : report_error(text.error());
+      return text ? deliver(common, *text, fits ? 0 : 1, input_files(options->job)) : report_error(text.error());
     };
   });
 }

@@ -118,6 +118,7 @@ Result<std::string> run(const WiringOptions& options, const CommonOptions& commo
     TRY_INTO(tables, expected_tables(cluster, *network, options));
   }
   if (!options.svg.empty()) {
+    TRY_INTO([[maybe_unused]] const bool safe, check_output(options.svg, options.inputs));
     TRY_INTO([[maybe_unused]] const bool written, write_text_file(options.svg, report::wiring_svg(cluster)));
   }
   if (common.json) return report::wiring_json(cluster, tables);
@@ -143,7 +144,7 @@ void add_wiring(CLI::App& app, CommonOptions& common, Action& action) {
   command->callback([options, &common, &action] {
     action = [options, &common] {
       const Result<std::string> text = run(*options, common);
-      return text ? deliver(common, *text) : report_error(text.error());
+      return text ? deliver(common, *text, 0, options->inputs) : report_error(text.error());
     };
   });
 }
