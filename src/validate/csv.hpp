@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Comma-separated tables (RFC 4180) that people edit by hand: every row is read or refused with its place and reason.
+// Tabs or semicolons separate where the header has no comma; UTF-16 with a byte order mark is read as well.
 //
 //   TRY_INTO(CsvTable table, CsvTable::parse(text, "runs.csv"));
 //   for (const CsvRow& row : table.rows()) {
@@ -27,7 +28,8 @@ struct CsvRow {
   int number = 0;              ///< 1 = first row after the header; blank lines do not count
   int line = 0;
   std::vector<CsvCell> cells;  ///< as many as the header has, unless the row is refused
-  std::string refused;         ///< why the row cannot be read ("line:column: ..."); empty when it can
+  std::string refused;         ///< why the row cannot be read ("file:line:column: ..."); empty when it can
+  bool repeats_header = false;  ///< refused because it only says the header again, as joined files do: no run is lost
 };
 
 class CsvTable {
@@ -38,6 +40,7 @@ class CsvTable {
   const std::vector<std::string>& header() const { return header_; }
   const std::vector<CsvRow>& rows() const { return rows_; }
   const std::string& file() const { return file_; }
+  char separator() const { return separator_; }
   bool has(std::string_view column) const { return find(column) >= 0; }
 
   /// Trimmed text of a field; empty when the field is empty, the column absent or the row refused.
@@ -52,11 +55,15 @@ class CsvTable {
  private:
   int find(std::string_view column) const;
 
+  char separator_ = ',';
   std::string file_;
   std::vector<std::string> header_;
   std::vector<SourcePos> header_positions_;
   std::unordered_map<std::string, int> index_;
   std::vector<CsvRow> rows_;
 };
+
+/// "file:line:column: what, expected what; how to mend": an error as one line, for the reason of a row.
+std::string one_line(const Error& error);
 
 }  // namespace chokepoint::validate

@@ -33,22 +33,22 @@ TEST(Csv, ReadsWindowsLineEndsAByteOrderMarkAndNoFinalNewline) {
 TEST(Csv, RefusesShortAndLongRowsAloneWithTheirLine) {
   const CsvTable table = parsed("a,b,c\n1,2\n1,2,3\n1,2,3,4\n");
   ASSERT_EQ(table.rows().size(), 3u);
-  EXPECT_THAT(table.rows()[0].refused, HasSubstr("2:1: the row has 2 fields, the header 3"));
+  EXPECT_THAT(table.rows()[0].refused, HasSubstr("t.csv:2:1: the row has 2 fields, expected the 3 of the header; is it cut short?"));
   EXPECT_EQ(table.rows()[1].refused, "");
-  EXPECT_THAT(table.rows()[2].refused, HasSubstr("4:1: the row has 4 fields"));
+  EXPECT_THAT(table.rows()[2].refused, HasSubstr("t.csv:4:1: the row has 4 fields, expected the 3 of the header; a field that contains the separator"));
 }
 
 TEST(Csv, RefusesARepeatedHeader) {
   const CsvTable table = parsed("a,b\n1,2\na,b\n3,4\n");
   ASSERT_EQ(table.rows().size(), 3u);
-  EXPECT_THAT(table.rows()[1].refused, HasSubstr("3:1: the header is repeated"));
+  EXPECT_THAT(table.rows()[1].refused, HasSubstr("t.csv:3:1: the header is repeated"));
   EXPECT_EQ(table.text(table.rows()[2], "a"), "3");
 }
 
 TEST(Csv, AnUnclosedQuoteCostsOneRow) {
   const CsvTable table = parsed("a,b\n1,\"open\n3,4\n5,6\n");
   ASSERT_EQ(table.rows().size(), 3u);
-  EXPECT_THAT(table.rows()[0].refused, HasSubstr("2:3: this quote is never closed"));
+  EXPECT_THAT(table.rows()[0].refused, HasSubstr("t.csv:2:3: this quote is never closed"));
   EXPECT_EQ(table.text(table.rows()[1], "b"), "4");
   EXPECT_EQ(table.rows()[2].line, 4);
 }
@@ -56,7 +56,7 @@ TEST(Csv, AnUnclosedQuoteCostsOneRow) {
 TEST(Csv, TextAfterAClosingQuoteCostsOneRow) {
   const CsvTable table = parsed("a,b\n\"1\"x,2\n3,4\n");
   ASSERT_EQ(table.rows().size(), 2u);
-  EXPECT_THAT(table.rows()[0].refused, HasSubstr("2:4: found 'x' after the closing quote"));
+  EXPECT_THAT(table.rows()[0].refused, HasSubstr("t.csv:2:4: found 'x' after the closing quote"));
   EXPECT_EQ(table.text(table.rows()[1], "a"), "3");
 }
 
@@ -80,8 +80,63 @@ TEST(Csv, AHeaderWithARepeatedNameIsAnError) {
 TEST(Csv, AnEmptyFileAndATableWithoutCommasAreErrors) {
   EXPECT_FALSE(CsvTable::parse("", "t.csv"));
   EXPECT_FALSE(CsvTable::parse("\r\n\n", "t.csv"));
-  EXPECT_FALSE(CsvTable::parse("a;b;c\n1;2;3\n", "t.csv"));
+  EXPECT_FALSE(CsvTable::parse("a b c\n1 2 3\n", "t.csv"));
   EXPECT_FALSE(CsvTable::parse("\"a,b\n1,2\n", "t.csv"));
+}
+
+/// `text` in UTF-16, low byte first, with its mark.
+std::string utf16(std::string_view text) {
+  std::string out = "\xFF\xFE";
+  for (const char c : text) out += {c, '\0'};
+  return out;
+}
+
+TEST(Csv, ReadsUtf16WithItsMark) {
+  const CsvTable table = parsed(utf16("a\tb\r\n1\t2\r\n") + std::string("3\0\t\0\x3D\xD8\x00\xDE\n\0", 10));
+  ASSERT_EQ(table.rows().size(), 2u);
+  EXPECT_EQ(table.separator(), '\t');
+  EXPECT_EQ(table.text(table.rows()[0], "b"), "2");
+  EXPECT_EQ(table.text(table.rows()[1], "b"), "\xF0\x9F\x98\x80");  // U+1F600, a surrogate pair
+}
+
+TEST(Csv, NulBytesRefuseARowAndMakeABinaryHeaderAnError) {
+  const CsvTable table = parsed(std::string_view("a,b\n1,2\0\n3,4\n", 13));
+  ASSERT_EQ(table.rows().size(), 2u);
+  EXPECT_EQ(table.rows()[0].refused, "t.csv:2:3: found a NUL byte, expected text; save the table as plain text in UTF-8");
+  EXPECT_EQ(table.text(table.rows()[1], "b"), "4");
+  const auto binary = CsvTable::parse(std::string_view("a\0,\0b\0\n\0", 8), "t.csv");
+  ASSERT_FALSE(binary);
+  EXPECT_THAT(binary.error().message, HasSubstr("UTF-16 without its mark"));
+}
+
+TEST(Csv, SemicolonsAndTabsSeparateWhereTheHeaderHasNoComma) {
+  const CsvTable table = parsed("a;b\n1,5;2\n");
+  ASSERT_EQ(table.rows().size(), 1u);
+  const auto number = table.number(table.rows()[0], "a");
+  ASSERT_FALSE(number);
+  EXPECT_EQ(one_line(number.error()), "t.csv:2:1: a is '1,5', expected a number; write 1.5 with a decimal point");
+  const std::vector<std::string> known = {"a", "b"};
+  EXPECT_THAT(table.compare_header(known).at(0).text, HasSubstr("semicolons"));
+}
+
+TEST(Csv, EmptyFieldsBeyondTheHeaderAndColumnsWithoutNamesAreHarmless) {
+  const CsvTable table = parsed("a,b,,\n1,2,,,,\n");
+  ASSERT_EQ(table.rows().size(), 1u);
+  EXPECT_EQ(table.rows()[0].refused, "");
+  EXPECT_EQ(table.text(table.rows()[0], "b"), "2");
+}
+
+TEST(Csv, LinesWithoutEndAreRefusedNotKept) {
+  const std::string commas(3'000'000, ',');
+  EXPECT_FALSE(CsvTable::parse(commas, "t.csv"));
+  const CsvTable table = parsed("a,b\n1,2" + commas + "3\n4,5\n");
+  ASSERT_EQ(table.rows().size(), 2u);
+  EXPECT_EQ(table.rows()[0].cells.size(), 2u);
+  EXPECT_THAT(table.rows()[0].refused, HasSubstr("the row has 3000002 fields"));
+  EXPECT_EQ(table.text(table.rows()[1], "a"), "4");
+  const CsvTable open = parsed("a,b\n1,\"" + std::string(600'000, 'x') + "\n4,5\n");
+  EXPECT_THAT(open.rows()[0].refused, HasSubstr("never closed"));
+  EXPECT_EQ(open.text(open.rows().back(), "a"), "4");
 }
 
 TEST(Csv, ComparesTheHeaderWithTheKnownColumns) {

@@ -23,6 +23,8 @@ struct NumberColumn {
 };
 
 using F = RunFields;
+/// Utilisations are shares; some sources reach a little above one by their own counting.
+constexpr double kMostShare = 1.5;
 constexpr TextColumn kTexts[] = {
     {"source_id", &F::source_id}, {"source", &F::source}, {"where", &F::where}, {"model", &F::model},
     {"mlp", &F::mlp}, {"tied_embeddings", &F::tied_embeddings}, {"precision", &F::precision},
@@ -43,7 +45,7 @@ constexpr NumberColumn kNumbers[] = {
     {"params_b", &F::params_b, 1e-6, 1e7}, {"micro_batch", &F::micro_batch, 1e-6, 1e7},
     {"grad_accum", &F::grad_accum, 1e-6, 1e7}, {"global_batch", &F::global_batch, 1e-6, 1e9},
     {"step_time_s", &F::step_time_s, 1e-9, 1e9}, {"tok_s_gpu", &F::tok_s_gpu, 1e-9, 1e12},
-    {"model_tflops_gpu", &F::model_tflops_gpu, 1e-9, 1e7}, {"mfu", &F::mfu, 1e-9, 1.5}, {"hfu", &F::hfu, 1e-9, 1.5},
+    {"model_tflops_gpu", &F::model_tflops_gpu, 1e-9, 1e7}, {"mfu", &F::mfu, 1e-9, kMostShare}, {"hfu", &F::hfu, 1e-9, kMostShare},
     {"peak_mem_gib", &F::peak_mem_gib, 1e-6, 1e5}, {"bw_all_reduce_GBs", &F::bw_all_reduce, 1e-6, 1e5},
     {"bw_all_gather_GBs", &F::bw_all_gather, 1e-6, 1e5}, {"bw_reduce_scatter_GBs", &F::bw_reduce_scatter, 1e-6, 1e5},
     {"bw_intra_all_reduce_GBs", &F::bw_intra_all_reduce, 1e-6, 1e5},
@@ -55,8 +57,10 @@ Result<std::optional<double>> number_within(const CsvTable& table, const CsvRow&
                                             double high) {
   TRY_INTO(const std::optional<double> value, table.number(row, column));
   if (value && (*value < low || *value > high)) {
+    std::vector<std::string> notes;
+    if (high == kMostShare && *value > high && *value <= 100) notes.push_back(fmt::format("write the share {:g}", *value / 100));
     return fail(fmt::format("{} is {}, expected {:g} to {:g}", column, table.text(row, column), low, high),
-                table.position(row, column));
+                table.position(row, column), std::move(notes));
   }
   return value;
 }
@@ -78,7 +82,7 @@ const std::vector<std::string>& run_columns() {
 Result<RunFields> read_run_fields(const CsvTable& table, const CsvRow& row) {
   RunFields fields;
   for (const TextColumn& column : kTexts) fields.*column.field = std::string(table.text(row, column.name));
-  if (!row.refused.empty()) return fail(row.refused, {table.file(), row.line, 1});
+  if (!row.refused.empty()) return fail(row.refused);  // says its place itself
   for (const NumberColumn& column : kNumbers) {
     TRY_INTO(fields.*column.field, number_within(table, row, column.name, column.low, column.high));
   }
