@@ -16,7 +16,10 @@ struct PredictOptions {
   JobOptions job;
   std::string measured;
   std::string profile;
+  int nearest = 0;  ///< list as many published runs; 0: one line about them
 };
+
+constexpr int kNearestCompared = 4;
 
 Result<std::string> predict(const PredictOptions& options, const CommonOptions& common, bool& fits) {
   TRY_INTO(job::JobFile file, load_job(options.job));
@@ -37,8 +40,10 @@ Result<std::string> predict(const PredictOptions& options, const CommonOptions& 
   fits = prediction.memory.fits();
   std::optional<simulate::Implied> implied;
   if (measured_s) implied = simulate::implied_bandwidth(file.job, prediction, *measured_s, profile.parameters);
-  return common.json ? report::predict_json(file.job, prediction, implied)
-                     : report::predict_text(file.job, prediction, implied, report::terminal_style(), common.quiet);
+  const int near = options.nearest > 0 ? options.nearest : kNearestCompared;
+  const report::Nearest nearest{validate::nearest_runs(file.job, prediction.strategy, static_cast<std::size_t>(near)), options.nearest > 0};
+  return common.json ? report::predict_json(file.job, prediction, implied, nearest)
+                     : report::predict_text(file.job, prediction, implied, report::terminal_style(), common.quiet, nearest);
 }
 
 }  // namespace
@@ -51,11 +56,12 @@ void add_predict(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("--strategy", options->job.values.strategy, "for example \"tensor=8 pipeline=4 zero=1 microbatch=1 recompute=selective\"");
   add_profile_option(*command, options->profile);
   command->add_option("--measured", options->measured, "measured step time, for example 8.68s: prints the bandwidth it implies");
+  command->add_option("--nearest", options->nearest, "list this many of the most similar published runs")->check(CLI::Range(1, 100));
   command->callback([options, &common, &action] {
     action = [options, &common] {
       bool fits = true;
       const Result<std::string> text = predict(*options, common, fits);
-      return text ? deliver(common, *text, fits ? 0 : 1) : report_error(text.error());
+      return text ? deliver(common, *text, fits ? 0 : 1, input_files(options->job)) : report_error(text.error());
     };
   });
 }

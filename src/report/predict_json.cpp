@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schema: docs/formats/json.md. Names are stable; quantities are SI with the unit as suffix.
+#include "nearest_view.hpp"
+
 #include <chokepoint/report/predict_view.hpp>
 
 #include <nlohmann/json.hpp>
@@ -88,10 +90,11 @@ std::string dumped(const Json& json) {
 
 }  // namespace
 
-std::string predict_json(const parallel::Job& job, const Prediction& p, const std::optional<simulate::Implied>& implied) {
+std::string predict_json(const parallel::Job& job, const Prediction& p, const std::optional<simulate::Implied>& implied, const Nearest& nearest) {
   Json out = {{"schema", "chokepoint.predict/1"}, {"job", job_json(job)}};
   out.update(prediction_json(p));
   out["sources"] = sources_json(job);
+  out["nearest_runs"] = nearest_json(nearest.runs);
   if (implied) out["measured"] = implied_json(*implied);
   return dumped(out);
 }

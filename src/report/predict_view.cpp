@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "nearest_view.hpp"
 #include "prediction_parts.hpp"
 
 namespace chokepoint::report {
@@ -70,7 +71,7 @@ std::string job_heading(const parallel::Job& job) {
 }
 
 std::string predict_text(const parallel::Job& job, const Prediction& p, const std::optional<simulate::Implied>& implied,
-                         const Style& style, bool quiet) {
+                         const Style& style, bool quiet, const Nearest& nearest) {
   std::string out;
   if (!quiet) out += job_heading(job) + fmt::format("{} \u00b7 {}\n\n", parallel::title(p.strategy), parallel::to_text(p.strategy));
   out += fmt::format("{}  {} \u00b1 {} % (80 % band {} .. {})\n", style.bold("Step"), style.bold(format_duration(p.step_time_s)), band_percent(p),
@@ -78,6 +79,7 @@ std::string predict_text(const parallel::Job& job, const Prediction& p, const st
   out += fmt::format("  {} tokens/s per GPU, {} in all\n  {} per GPU, MFU {:.3f}, HFU {:.3f} of {}\n", format_count(p.tokens_per_s_per_gpu),
                      format_count(p.tokens_per_s_per_gpu * job.gpus), format_flop_rate(p.model_flops_per_s_per_gpu), p.mfu, p.hfu,
                      format_flop_rate(job.accelerator.peak(job.dtype)));
+  out += nearest_line(nearest.runs);
   out += money_line(job, p);
   if (implied) out += implied_text(*implied, style);
   if (quiet) return out;
@@ -85,6 +87,7 @@ std::string predict_text(const parallel::Job& job, const Prediction& p, const st
   out += "\n" + bill_text(p, style);
   out += "\n" + ladder_text(p, job.accelerator.peak(job.dtype) * job.gpus, style);
   out += "\n" + memory_text(p, style);
+  if (nearest.listed) out += nearest_list(nearest.runs, style);
   return out + assumptions_text(p.assumptions, style);
 }
 
