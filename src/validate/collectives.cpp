@@ -135,7 +135,8 @@ Result<CollectivesReport> validate_collectives(std::string_view csv, const std::
     row.row = source.number;
     row.system = std::string(table.text(source, "system"));
     row.op = std::string(table.text(source, "op"));
-    if (const auto done = predict(table, source, machines, row); !done) row.reason = done.error().message;
+    row.refused = !source.refused.empty();
+    if (const auto done = predict(table, source, machines, row); !done) row.reason = one_line(done.error());
     report.rows.push_back(std::move(row));
   }
   report.by_system = group_by(report.rows, [](const CollectiveRow& row) { return row.system; });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Configurations that ran out of memory, and those of the same sweeps that ran: is the verdict "fits" right?
+#include "csv_number.hpp"
 #include "run_job.hpp"
 
 #include <chokepoint/base/text.hpp>
@@ -60,10 +61,14 @@ Result<FitReport> validate_fits(std::string_view csv, const std::string& file) {
     const std::string outcome = lower(table.text(line, "outcome"));
     row.measured_fits = outcome != "oom";
     const auto fields = read_run_fields(table, line);
-    if (!fields) {
-      row.reason = fields.error().message;
+    if (line.repeats_header) {
+      row.reason = line.refused;
+    } else if (!fields) {
+      row.reason = one_line(fields.error());
+      row.refused = true;
     } else if (outcome != "oom" && outcome != "ran" && outcome != "fits") {
-      row.reason = "outcome '" + outcome + "' is neither 'oom' nor 'ran'";
+      row.reason = one_line({"outcome is " + quoted(outcome) + ", expected 'oom' or 'ran'", table.position(line, "outcome"), {}});
+      row.refused = true;
     } else {
       judge(*fields, row);
     }

@@ -129,13 +129,14 @@ MatmulRow predict_row(const CsvTable& table, const CsvRow& row) {
   out.row = row.number;
   if (!row.refused.empty()) {
     out.reason = row.refused;
+    out.refused = true;
     return out;
   }
   out.accelerator = std::string(table.text(row, "accelerator"));
   out.table = out.accelerator + " " + std::string(table.text(row, "dtype")) + ", " + publisher(table.text(row, "where"));
   const auto measured = read(table, row);
   if (!measured) {
-    out.reason = measured.error().message;
+    out.reason = one_line(measured.error());
     return out;
   }
   const auto part = hardware::find_accelerator(out.accelerator);
@@ -151,6 +152,8 @@ MatmulRow predict_row(const CsvTable& table, const CsvRow& row) {
     return out;
   }
   out.kernel = time->kernel;
+  out.flops = time->flops;
+  out.peak_flops_per_s = part->peak(measured->dtype);
   out.measured_time_s = time->flops / measured->flops_per_s;
   out.predicted_time_s = time->predicted_s;
   out.error = time->predicted_s / *out.measured_time_s - 1;

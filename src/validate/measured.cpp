@@ -2,6 +2,7 @@
 #include "measured.hpp"
 #include "run_words.hpp"
 
+#include <algorithm>
 #include <chokepoint/base/units.hpp>
 #include <fmt/format.h>
 
@@ -14,6 +15,10 @@ using model::FlopConvention;
 constexpr double kWithRecomputedForward = 4.0 / 3.0;
 /// A printed peak within this share of the device's memory means "full".
 constexpr double kFullShare = 0.985;
+/// Boost clocks reach a little above the data sheet, and sources count FLOPs differently; a digit or a unit is a factor
+/// of ten.
+constexpr double kMostOfPeak = 1.2;
+constexpr double kContradiction = 3;
 
 /// FLOPs of the step as the row's own FLOP figures count them.
 double counted_flops(const RunFields& row, const parallel::Job& job, const parallel::Strategy& strategy,
@@ -71,7 +76,9 @@ std::string_view name(Figure figure) {
   return "";
 }
 
-Result<Measured> measured_step(const RunFields& row, const parallel::Job& job, const parallel::Strategy& strategy) {
+namespace {
+
+Result<Measured> first_figure(const RunFields& row, const parallel::Job& job, const parallel::Strategy& strategy) {
   if (row.step_time_s) return Measured{*row.step_time_s, Figure::kSeconds};
   const double gpus = job.gpus;
   if (row.tok_s_gpu) return Measured{job.global_batch * job.sequence / (gpus * *row.tok_s_gpu), Figure::kTokens};
@@ -90,6 +97,39 @@ Result<Measured> measured_step(const RunFields& row, const parallel::Job& job, c
     return Measured{counted_flops(row, job, strategy, FlopsCounted::kHardware) / (gpus * rate), Figure::kHfu};
   }
   return fail("no measured time or rate");
+}
+
+/// No run is faster than the arithmetic units it ran on.
+Result<bool> within_peak(const parallel::Job& job, const Measured& measured) {
+  if (job.frozen_weights) return true;
+  const auto& peaks = job.accelerator.peak_flops_per_s;
+  double peak = std::max(job.accelerator.peak(hardware::Dtype::kBf16), job.accelerator.peak(hardware::Dtype::kFp16));
+  if (hardware::bytes_per_element(job.dtype) < 2) peak = *std::max_element(peaks.begin(), peaks.end());
+  const double flops = model::step_flops(job.model, job.sequence, job.global_batch, FlopConvention::kModelCausalAttention);
+  const double share = flops / (measured.step_time_s * job.gpus * peak);
+  if (peak <= 0 || share <= kMostOfPeak) return true;
+  return fail(fmt::format("the measured {} would be {:.1f} times the peak of {}; is it retyped, or in another unit?",
+                          name(measured.figure), share, job.accelerator.name));
+}
+
+/// A time and a rate in one row are one measurement.
+Result<bool> figures_agree(const RunFields& row, const parallel::Job& job) {
+  if (!row.step_time_s || !row.tok_s_gpu) return true;
+  const double rate = job.global_batch * job.sequence / (job.gpus * *row.step_time_s);
+  const double factor = std::max(rate / *row.tok_s_gpu, *row.tok_s_gpu / rate);
+  if (factor <= kContradiction) return true;
+  return fail(fmt::format("step_time_s ({:g}, {:.4g} tokens/s per GPU) and tok_s_gpu ({:g}) contradict each other by a "
+                          "factor of {:.3g}; is one retyped, or in another unit?",
+                          *row.step_time_s, rate, *row.tok_s_gpu, factor));
+}
+
+}  // namespace
+
+Result<Measured> measured_step(const RunFields& row, const parallel::Job& job, const parallel::Strategy& strategy) {
+  TRY_INTO(const Measured measured, first_figure(row, job, strategy));
+  if (auto possible = within_peak(job, measured); !possible) return tl::make_unexpected(possible.error());
+  if (auto same = figures_agree(row, job); !same) return tl::make_unexpected(same.error());
+  return measured;
 }
 
 std::optional<MeasuredMemory> measured_memory(const RunFields& row, const parallel::Job& job) {

@@ -19,7 +19,7 @@ struct Measured {
 };
 
 /// Seconds first, then tokens/s, then FLOP/s by the convention the notes state, then shares of peak. An error when the
-/// row has none of them.
+/// row has none of them, or when they cannot be true: above the peak of the accelerator, or against each other.
 Result<Measured> measured_step(const RunFields& row, const parallel::Job& job, const parallel::Strategy& strategy);
 
 /// Which of the predicted figures a measured peak compares with.

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measured.hpp"
+#include "repeats.hpp"
+#include "run_classes.hpp"
 #include "run_job.hpp"
 #include "runs_summary.hpp"
+#include "strategy_order.hpp"
 
+#include <algorithm>
 #include <chokepoint/base/parallel.hpp>
 #include <chokepoint/parallel/memory.hpp>
 #include <chokepoint/validate/validate.hpp>
@@ -106,10 +110,34 @@ void predict_row(const RunFields& fields, const simulate::Parameters& parameters
     row.reason = prediction.error().message;
     return;
   }
+  row.batch_assumed = run->batch_assumed || run->micro_batch_assumed;
   row.job = std::move(run->job);
   row.prediction = std::move(*prediction);
   row.strategy = row.prediction->strategy;
   compare(fields, row);
+}
+
+}  // namespace
+
+namespace {
+
+RunRow read_row(const CsvTable& table, const CsvRow& line, const simulate::Parameters& parameters) {
+  RunRow row;
+  row.row = line.number;
+  row.source_id = std::string(table.text(line, "source_id"));
+  row.trust = std::string(table.text(line, "trust"));
+  row.framework = std::string(table.text(line, "framework"));
+  row.accelerator = std::string(table.text(line, "accelerator"));
+  const auto fields = read_run_fields(table, line);
+  row.refused = !fields;
+  row.has_figure = fields ? has_figure(*fields) : !line.repeats_header;
+  if (fields) {
+    predict_row(*fields, parameters, row);
+    if (row.job) row.classes = classes_of(row);
+  } else {
+    row.reason = one_line(fields.error());
+  }
+  return row;
 }
 
 }  // namespace
@@ -119,25 +147,31 @@ Result<RunsReport> validate_runs(std::string_view csv, const std::string& file, 
   RunsReport report;
   report.notes = table.compare_header(run_columns());
   report.rows.resize(table.rows().size());
-  parallel_for(table.rows().size(), [&](std::size_t i) {
-    const CsvRow& line = table.rows()[i];
-    RunRow& row = report.rows[i];
-    row.row = line.number;
-    row.source_id = std::string(table.text(line, "source_id"));
-    row.trust = std::string(table.text(line, "trust"));
-    row.framework = std::string(table.text(line, "framework"));
-    row.accelerator = std::string(table.text(line, "accelerator"));
-    const auto fields = read_run_fields(table, line);
-    row.has_figure = !fields || has_figure(*fields);
-    if (fields) {
-      predict_row(*fields, parameters, row);
-    } else {
-      row.reason = format(fields.error());
-      while (!row.reason.empty() && row.reason.back() == '\n') row.reason.pop_back();
-    }
-  });
+  parallel_for(table.rows().size(), [&](std::size_t i) { report.rows[i] = read_row(table, table.rows()[i], parameters); });
+  for (const RunRow& row : report.rows) report.refused += row.refused;
   fill_summaries(report);
+  report.repeats = repeats_of(report.rows);
+  report.order = strategy_order(report.rows, report.repeats);
   return report;
+}
+
+std::vector<std::size_t> farthest_rows(const RunsReport& report, std::size_t count) {
+  std::vector<std::size_t> rows;
+  for (std::size_t i = 0; i < report.rows.size(); ++i) {
+    const RunRow& row = report.rows[i];
+    if (row.step_time_error && (row.trust == "A" || row.trust == "B")) rows.push_back(i);
+  }
+  const auto distance = [&](std::size_t i) { return std::abs(std::log1p(*report.rows[i].step_time_error)); };
+  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return distance(a) > distance(b); });
+  if (rows.size() > count) rows.resize(count);
+  return rows;
+}
+
+void find_choke_points(RunsReport& report, const std::vector<std::size_t>& rows, const simulate::Parameters& parameters) {
+  parallel_for(rows.size(), [&](std::size_t i) {
+    RunRow& row = report.rows[rows[i]];
+    if (row.job && row.prediction) simulate::find_choke_points(*row.job, *row.prediction, parameters);
+  });
 }
 
 }  // namespace chokepoint::validate

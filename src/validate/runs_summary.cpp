@@ -3,6 +3,7 @@
 #include "summary.hpp"
 
 #include <algorithm>
+#include <chokepoint/base/text.hpp>
 #include <cmath>
 #include <map>
 
@@ -16,28 +17,6 @@ struct Collected {
   int rows = 0;
   std::vector<double> errors;
 };
-
-std::string size_class(const RunRow& row) {
-  if (!row.job) return "";
-  const double billions = model::count_parameters(row.job->model).total / 1e9;
-  if (billions < 1) return "below 1 B";
-  if (billions < 4) return "1 to 4 B";
-  if (billions < 15) return "4 to 15 B";
-  if (billions < 60) return "15 to 60 B";
-  if (billions < 200) return "60 to 200 B";
-  return "200 B and more";
-}
-
-std::string gpus_class(const RunRow& row) {
-  if (!row.job) return "";
-  const int gpus = row.job->gpus;
-  if (gpus == 1) return "1 GPU";
-  if (row.job->cluster.host_count() == 1) return "one host";
-  if (gpus <= 64) return "up to 64";
-  if (gpus <= 256) return "65 to 256";
-  if (gpus <= 1024) return "257 to 1,024";
-  return "above 1,024";
-}
 
 TrustSummary summarise_trust(const std::vector<RunRow>& rows, const std::string& trust) {
   std::vector<RunRow> chosen;
@@ -66,6 +45,28 @@ TrustSummary summarise_trust(const std::vector<RunRow>& rows, const std::string&
   result.median_of_source_medians = quantile(medians, 0.5);
   result.median_of_source_biases = quantile(biases, 0.5);
   return result;
+}
+
+bool is_trusted(const RunRow& row) { return row.trust == "A" || row.trust == "B"; }
+
+/// Where a label of a range stands: by its first number, "below" just before it, "above" just after it.
+double place_of(const std::string& label) {
+  std::string digits;
+  for (const char c : label) {
+    const bool digit = c >= '0' && c <= '9';
+    if (digit) digits += c;
+    if (!digit && c != ',' && !digits.empty()) break;  // the comma of a thousand stays inside the number
+  }
+  if (digits.empty()) return -1;
+  const double number = to_number(digits).value_or(0);
+  if (starts_with_ignoring_case(label, "below") || starts_with_ignoring_case(label, "up to")) return number - 0.5;
+  return starts_with_ignoring_case(label, "above") ? number + 0.5 : number;
+}
+
+std::vector<Summary> by_place(std::vector<Summary> summaries) {
+  std::stable_sort(summaries.begin(), summaries.end(),
+                   [](const Summary& a, const Summary& b) { return place_of(a.name) < place_of(b.name); });
+  return summaries;
 }
 
 }  // namespace
@@ -110,33 +111,20 @@ void fill_summaries(RunsReport& report) {
   const auto by = [&](auto key) { return summarise_by(report.rows, key); };
   report.by_source = by([](const RunRow& row) { return row.source_id; });
   report.by_source_a = by([](const RunRow& row) { return row.trust == "A" ? row.source_id : std::string(); });
-  report.by_accelerator = by([](const RunRow& row) { return row.job ? row.job->accelerator.name : row.accelerator; });
-  report.by_framework = by([](const RunRow& row) {
-    return row.job ? std::string(parallel::name(row.job->framework)) : std::string();
-  });
-  report.by_strategy = by([](const RunRow& row) { return row.job ? strategy_kind(row.strategy) : std::string(); });
-  report.by_size = by(size_class);
-  report.by_gpus = by(gpus_class);
-}
-
-std::string strategy_kind(const parallel::Strategy& strategy) {
-  std::string kind;
-  const auto add = [&](std::string_view word) {
-    if (!kind.empty()) kind += '+';
-    kind += word;
+  // Rows of trust C would hide structure: where others exist, classes are formed over these.
+  const bool trusted = std::any_of(report.rows.begin(), report.rows.end(), [](const RunRow& row) { return is_trusted(row); });
+  const auto by_class = [&](std::string RunClasses::*label) {
+    return by([label, trusted](const RunRow& row) { return !trusted || is_trusted(row) ? row.classes.*label : std::string(); });
   };
-  if (strategy.tensor > 1) add("tensor");
-  if (strategy.pipeline > 1) add("pipeline");
-  if (strategy.context > 1) add("context");
-  if (strategy.data > 1) {
-    if (strategy.zero == 3) {
-      add(strategy.sharder == parallel::Sharder::kFsdp ? (strategy.shard_ranks > 0 ? "hsdp" : "fsdp") : "zero3");
-    } else {
-      constexpr std::string_view kStages[] = {"data", "zero1", "zero2"};
-      add(kStages[static_cast<std::size_t>(strategy.zero)]);
-    }
-  }
-  return kind.empty() ? "one GPU" : kind;
+  report.by_accelerator = by_class(&RunClasses::accelerator);
+  report.by_framework = by_class(&RunClasses::framework);
+  report.by_strategy = by_class(&RunClasses::strategy);
+  report.by_size = by_place(by_class(&RunClasses::size));
+  report.by_gpus = by_place(by_class(&RunClasses::gpus));
+  report.by_year = by_place(by_class(&RunClasses::year));
+  report.by_links = by_class(&RunClasses::links);
+  report.by_network = by_place(by_class(&RunClasses::network));
+  report.by_sequence = by_place(by_class(&RunClasses::sequence));
 }
 
 }  // namespace chokepoint::validate

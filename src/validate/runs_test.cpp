@@ -22,9 +22,10 @@ TEST(ValidateRuns, EveryRowIsPredictedOrSaysWhyNot) {
   for (const RunRow& row : report->rows) EXPECT_NE(row.step_time_error.has_value(), !row.reason.empty()) << row.row;
   EXPECT_THAT(report->rows[3].reason, HasSubstr("number of GPUs"));
   EXPECT_THAT(report->rows[4].reason, HasSubstr("header is repeated"));
-  EXPECT_THAT(report->rows[5].reason, HasSubstr("the row has 4 fields"));
-  EXPECT_THAT(report->rows[6].reason, HasSubstr("hidden is '1O24', expected a number"));
-  EXPECT_EQ(report->overall.rows, 7);
+  EXPECT_THAT(report->rows[5].reason, HasSubstr("runs.csv:7:1: the row has 4 fields"));
+  EXPECT_THAT(report->rows[6].reason, HasSubstr("runs.csv:8:44: hidden is '1O24', expected a number; letters in place of digits? write 1024"));
+  EXPECT_EQ(report->overall.rows, 6);  // the repeated header is no run
+  EXPECT_EQ(report->refused, 3);
   EXPECT_EQ(report->overall.predicted, 3);
 }
 
@@ -54,7 +55,7 @@ TEST(ValidateFits, JudgesBothOutcomesAndRefusesOthers) {
   EXPECT_EQ(report->ran, 1);
   EXPECT_EQ(report->ran_right, 1);
   EXPECT_EQ(report->not_judged, 1);
-  EXPECT_THAT(report->rows[2].reason, HasSubstr("'crashed' is neither"));
+  EXPECT_THAT(report->rows[2].reason, HasSubstr("oom.csv:4:"));
 }
 
 TEST(RecogniseTable, ByItsHeader) {

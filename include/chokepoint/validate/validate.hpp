@@ -4,6 +4,7 @@
 #include <chokepoint/base/result.hpp>
 #include <chokepoint/parallel/job.hpp>
 #include <chokepoint/simulate/predict.hpp>
+#include <chokepoint/validate/residuals.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,9 @@ struct RunRow {
   std::string trust;
   std::string framework;                         ///< as the row names it
   std::string accelerator;
+  bool refused = false;                          ///< the text of the row cannot be read
+  bool batch_assumed = false;                    ///< the row states no batch: only its rate per token counts
+  RunClasses classes;
   bool has_figure = false;                       ///< the row prints a time or a rate, so it counts for coverage
   std::optional<parallel::Job> job;              ///< absent: `reason` says why it cannot be modelled
   parallel::Strategy strategy;
@@ -65,12 +69,22 @@ struct RunsReport {
   std::vector<Summary> by_source;   ///< in the order of the file
   std::vector<Summary> by_source_a; ///< rows of trust A only; sources without any are left out
   std::vector<TrustSummary> by_trust;
+  // By class: rows of trust A and B; all rows where a table has none of these.
   std::vector<Summary> by_accelerator, by_framework, by_strategy, by_size, by_gpus;
+  std::vector<Summary> by_year, by_links, by_network, by_sequence;
+  std::vector<StrategyOrder> order; ///< one for each trust class that has a group
+  std::vector<Repeats> repeats;     ///< one for each source that measured something twice
+  int refused = 0;                  ///< rows whose text cannot be read
   double median_of_source_medians_a = 0;
   double median_of_source_medians_b = 0;
 };
 
 Result<RunsReport> validate_runs(std::string_view csv, const std::string& file, const simulate::Parameters& parameters = {});
+
+/// The rows of trust A and B that are farthest off, farthest first.
+std::vector<std::size_t> farthest_rows(const RunsReport& report, std::size_t count);
+/// Fills the choke points of these rows: what the model thinks limits them.
+void find_choke_points(RunsReport& report, const std::vector<std::size_t>& rows, const simulate::Parameters& parameters = {});
 
 /// Kind of parallelism in a few words: "data", "fsdp", "zero3", "tensor", "pipeline", "tensor+pipeline", ...
 std::string strategy_kind(const parallel::Strategy& strategy);
@@ -81,6 +95,7 @@ struct FitRow {
   std::string source_id;
   bool measured_fits = false;
   std::string reason;                        ///< why it cannot be judged
+  bool refused = false;                      ///< the text of the row cannot be read
   std::optional<double> predicted_bytes;
   std::optional<double> capacity_bytes;
   bool judged() const { return predicted_bytes && capacity_bytes; }
@@ -109,6 +124,7 @@ struct CollectiveRow {
   std::optional<double> predicted_time_s;
   std::optional<double> error;
   std::string reason;
+  bool refused = false;           ///< the text of the row cannot be read
 };
 struct CollectivesReport {
   std::vector<CollectiveRow> rows;
@@ -125,11 +141,14 @@ struct MatmulRow {
   int row = 0;                                ///< 1 = first data row
   std::string accelerator;
   std::string table;                          ///< accelerator, dtype and publisher: the unit of the summaries
+  double flops = 0;                           ///< as the table counts them
+  double peak_flops_per_s = 0;                ///< of the accelerator for the type
   std::string kernel;                         ///< product, product-accumulate, grouped, attention-forward, ...
   std::optional<double> measured_time_s;
   std::optional<double> predicted_time_s;
   std::optional<double> error;                ///< predicted / measured - 1
   std::string reason;                         ///< why there is no prediction
+  bool refused = false;                       ///< the text of the row cannot be read
 };
 struct MatmulReport {
   std::vector<MatmulRow> rows;
