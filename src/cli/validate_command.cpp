@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 
+#include <algorithm>
 #include <chokepoint/base/files.hpp>
 #include <chokepoint/collective/collective.hpp>
 #include <chokepoint/compute/kernels.hpp>
@@ -25,6 +26,7 @@ struct ValidateOptions {
   std::vector<std::string> files;
   std::string csv;
   std::string html;
+  bool details = false;
   bool parameters = false;
   std::string leave_out;
   bool fit = false;
@@ -42,14 +44,7 @@ std::vector<Parameter> all_parameters() {
   return all;
 }
 
-/// What one or several tables gave; runs and out-of-memory tables are judged together.
-struct Findings {
-  std::optional<validate::RunsReport> runs;
-  std::string runs_file;
-  std::optional<validate::FitReport> fits;
-  std::optional<validate::CollectivesReport> collectives;
-  std::optional<validate::MatmulReport> matmul;
-};
+using report::Findings;
 
 Result<bool> read_table(const std::string& file, const simulate::Parameters& parameters, Findings& findings) {
   TRY_INTO(const std::string text, read_text_file(file));
@@ -57,7 +52,6 @@ Result<bool> read_table(const std::string& file, const simulate::Parameters& par
   switch (table) {
     case validate::Table::kRuns: {
       TRY_INTO(findings.runs, validate::validate_runs(text, file, parameters));
-      findings.runs_file = file;
       return true;
     }
     case validate::Table::kOom: {
@@ -76,27 +70,61 @@ Result<bool> read_table(const std::string& file, const simulate::Parameters& par
   return fail("table of no known kind", {file, 1, 1});
 }
 
-Result<bool> write_extras(const ValidateOptions& options, const Findings& findings) {
-  if (!findings.runs && !(options.csv.empty() && options.html.empty())) {
-    return fail("--csv and --html need a table of runs");
-  }
-  if (!options.csv.empty()) {
-    if (auto done = write_text_file(options.csv, report::runs_csv(*findings.runs)); !done) return done;
-  }
-  if (!options.html.empty()) {
-    return write_text_file(options.html, report::runs_html(*findings.runs, findings.runs_file));
+Result<std::string> residuals_csv(const Findings& findings) {
+  if (findings.runs) return report::runs_csv(*findings.runs);
+  const int tables = findings.fits.has_value() + findings.collectives.has_value() + findings.matmul.has_value();
+  if (tables > 1) return fail("--csv writes the rows of one table, found several", {}, {"give them one after the other"});
+  if (findings.fits) return report::fits_csv(*findings.fits);
+  if (findings.collectives) return report::collectives_csv(*findings.collectives);
+  return report::matmul_csv(*findings.matmul);
+}
+
+/// Outputs must not replace what was read or each other.
+Result<bool> check_outputs(const ValidateOptions& options, const CommonOptions& common) {
+  std::vector<std::string> taken = options.files;
+  for (const std::string& output : {common.out, options.csv, options.html}) {
+    if (auto safe = check_output(output, taken); !safe) return safe;
+    const bool repeated = output != "-" && !output.empty() && std::count(taken.begin(), taken.end(), output) > 0;
+    if (repeated) return fail("stands for two outputs", {output, 0, 0}, {"give each its own file"});
+    taken.push_back(output);
   }
   return true;
 }
 
-std::string present(const Findings& findings, const CommonOptions& common) {
+Result<bool> write_extras(const ValidateOptions& options, const simulate::Parameters& parameters, Findings& findings) {
+  if (!options.csv.empty()) {
+    TRY_INTO(const std::string csv, residuals_csv(findings));
+    if (auto done = write_text_file(options.csv, csv); !done) return done;
+  }
+  if (options.html.empty()) return true;
+  if (findings.runs) {
+    validate::find_choke_points(*findings.runs, validate::farthest_rows(*findings.runs, report::kFarthestShown), parameters);
+  }
+  std::string files;
+  for (const std::string& file : options.files) files += (files.empty() ? "" : ", ") + file;
+  return write_text_file(options.html, report::validation_html(findings, files));
+}
+
+/// Rows whose text cannot be read make the result a partial one; rows that the model refuses are a finding.
+bool is_partial(const Findings& findings) {
+  const auto refused = [](const auto& report) {
+    return report && std::any_of(report->rows.begin(), report->rows.end(), [](const auto& row) { return row.refused; });
+  };
+  const bool nothing = findings.runs && findings.runs->overall.rows > 0 && findings.runs->overall.predicted == 0;
+  return nothing || refused(findings.runs) || refused(findings.fits) || refused(findings.collectives) || refused(findings.matmul);
+}
+
+std::string present(const Findings& findings, const CommonOptions& common, bool details) {
   report::Style style;
   if (common.out == "-") style = report::terminal_style();
   std::vector<std::string> parts;
   const auto add = [&](const auto& report, auto json, auto text) {
     if (report) parts.push_back(common.json ? json(*report) : text(*report, style));
   };
-  add(findings.runs, report::runs_json, report::runs_text);
+  const auto runs_text = [details](const validate::RunsReport& runs, const report::Style& look) {
+    return report::runs_text(runs, look, details);
+  };
+  add(findings.runs, report::runs_json, runs_text);
   add(findings.fits, report::fits_json, report::fits_text);
   add(findings.collectives, report::collectives_json, report::collectives_text);
   add(findings.matmul, report::matmul_json, report::matmul_text);
@@ -144,6 +172,7 @@ int run(const ValidateOptions& options, const CommonOptions& common) {
     return deliver(common, common.json ? report::parameters_json(parameters) : report::parameters_text(parameters, style));
   }
   if (options.files.empty()) return report_error(Error{"no table given: chokepoint validate RUNS.csv", {}, {}});
+  if (auto safe = check_outputs(options, common); !safe) return report_error(safe.error());
   const auto profile = load_profile(options.profile);
   if (!profile) return report_error(profile.error());
   Findings findings;
@@ -153,9 +182,8 @@ int run(const ValidateOptions& options, const CommonOptions& common) {
   if (options.calibrate) return run_calibrated(findings, common);
   if (!options.leave_out.empty() || options.fit) return run_left_out(options, findings, common);
   if (findings.fits && findings.runs) validate::add_runs_of_same_sources(*findings.fits, *findings.runs);
-  if (auto written = write_extras(options, findings); !written) return report_error(written.error());
-  const bool nothing = findings.runs && findings.runs->overall.rows > 0 && findings.runs->overall.predicted == 0;
-  return deliver(common, present(findings, common), nothing ? kPartial : 0);
+  if (auto written = write_extras(options, profile->parameters, findings); !written) return report_error(written.error());
+  return deliver(common, present(findings, common, options.details), is_partial(findings) ? kPartial : 0);
 }
 
 }  // namespace
@@ -165,8 +193,9 @@ void add_validate(CLI::App& app, CommonOptions& common, Action& action) {
   CLI::App* command = app.add_subcommand("validate", "compare predictions with published measurements");
   command->add_option("FILE", options->files,
                       "tables as CSV: training runs, out-of-memory configurations, collectives, matrix products (told apart by the header)");
-  command->add_option("--csv", options->csv, "write one line per run with job, bill and error to this file");
-  command->add_option("--html", options->html, "write a page with drawings to this file");
+  command->add_option("--csv", options->csv, "write one line per row to this file: error, and for runs job and bill");
+  command->add_option("--html", options->html, "write one page with pictures, sortable tables and the farthest rows to this file");
+  command->add_flag("--details", options->details, "every table instead of one screen");
   command->add_option("--leave-out", options->leave_out,
                       "predict each source (or accelerator, framework) with constants fitted without it: source, accelerator, framework");
   add_profile_option(*command, options->profile);

@@ -1,178 +1,172 @@
 // SPDX-License-Identifier: Apache-2.0
-// One page without outside references: style and drawings are inline, so that it can be sent as a single file.
-#include <chokepoint/base/units.hpp>
+// The data of validate_page.html, which draws itself from them: one file without outside references.
 #include <chokepoint/report/validate_view.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace chokepoint::embedded {
+extern const std::string_view validate_page;
+}
 
 namespace chokepoint::report {
 namespace {
 
+using Json = nlohmann::ordered_json;
 using validate::RunRow;
-using validate::Summary;
 
-constexpr std::size_t kWorst = 20;
-constexpr double kPlot = 520, kMargin = 56;
-constexpr double kBarWidth = 260, kBarFull = 0.5;
+constexpr std::string_view kMarker = "@DATA@";
 
-constexpr std::string_view kStyle = R"(
-body{font:15px/1.5 system-ui,sans-serif;color:#1c2430;background:#fbfcfd;max-width:1080px;margin:2rem auto;padding:0 1rem}
-h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.1rem;margin:2rem 0 .5rem}
-table{border-collapse:collapse;font-size:13px}td,th{padding:2px 10px 2px 0;text-align:right;white-space:nowrap}
-td:first-child,th:first-child{text-align:left}th{color:#5b6675;font-weight:600;border-bottom:1px solid #d5dbe3}
-.grid{display:flex;flex-wrap:wrap;gap:2rem}.A{fill:#1f6fb2}.B{fill:#d98a1f}.C{fill:#9aa4b1}circle{opacity:.55}
-.axis{stroke:#c8d0d9}.band{fill:#1f6fb2;opacity:.07}text{font:12px system-ui,sans-serif;fill:#5b6675}
-.good{fill:#3a9d5d}.fair{fill:#d9a21f}.poor{fill:#c9503c}.dim{color:#5b6675}
-@media(prefers-color-scheme:dark){body{color:#dbe2ea;background:#12161c}th{border-color:#39424e}.axis{stroke:#39424e}}
-)";
+/// Six digits are enough for a picture and halve the page.
+Json rounded(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return Json::parse(text, nullptr, false);
+}
+Json rounded(const std::optional<double>& value) { return value ? rounded(*value) : Json(nullptr); }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
+Json run_row(const RunRow& row) {
+  const auto& job = row.job;
+  const auto of_job = [&](auto value) { return job ? Json(value(*job)) : Json(nullptr); };
+  return Json::array({row.row, row.source_id, row.trust, row.has_figure,
+                      job ? Json(job->model.name) : Json(""),
+                      of_job([](const parallel::Job& j) { return rounded(model::count_parameters(j.model).total); }),
+                      of_job([](const parallel::Job& j) { return j.gpus; }),
+                      of_job([](const parallel::Job& j) { return j.sequence; }),
+                      of_job([](const parallel::Job& j) { return rounded(j.global_batch); }),
+                      job ? row.classes.accelerator : row.accelerator, row.classes.framework, row.classes.strategy,
+                      row.classes.size, row.classes.gpus, row.classes.year, row.classes.links, row.classes.network,
+                      row.classes.sequence, job ? parallel::to_text(row.strategy) : std::string(),
+                      rounded(row.measured_step_time_s), row.prediction ? rounded(row.prediction->step_time_s) : Json(nullptr),
+                      rounded(row.measured_memory_bytes), rounded(row.memory_error), row.reason});
 }
 
-std::string percent(double value) { return fmt::format("{:.1f} %", 100 * value); }
-std::string signed_percent(double value) { return fmt::format("{:+.1f} %", 100 * value); }
-
-std::string_view trust_class(const RunRow& row) { return row.trust == "A" ? "A" : row.trust == "B" ? "B" : "C"; }
-
-/// Predicted over measured, both logarithmic, with a band of +-15 %.
-std::string scatter(const std::vector<RunRow>& rows) {
-  double low = 1e300, high = 0;
-  for (const RunRow& row : rows) {
-    if (!row.step_time_error) continue;
-    low = std::min({low, *row.measured_step_time_s, row.prediction->step_time_s});
-    high = std::max({high, *row.measured_step_time_s, row.prediction->step_time_s});
-  }
-  if (high <= 0) return "";
-  const double from = std::floor(std::log10(low)), to = std::max(from + 1, std::ceil(std::log10(high)));
-  const auto at = [&](double value) { return kMargin + (std::log10(value) - from) / (to - from) * kPlot; };
-  const auto up = [&](double value) { return kPlot + kMargin - (at(value) - kMargin); };
-  const double size = kPlot + 2 * kMargin;
-  std::string svg = fmt::format("<svg width=\"{0:.0f}\" height=\"{0:.0f}\" role=\"img\" aria-label=\"predicted over "
-                                "measured step time\">", size);
-  const double least = std::pow(10, from), most = std::pow(10, to);
-  svg += fmt::format("<polygon class=\"band\" points=\"{0:.1f},{1:.1f} {2:.1f},{3:.1f} {2:.1f},{4:.1f} {0:.1f},{5:.1f}\"/>",
-                     at(least), up(least * 1.15), at(most), up(most * 1.15), up(most * 0.85), up(least * 0.85));
-  for (double decade = from; decade <= to; ++decade) {
-    const double value = std::pow(10, decade);
-    svg += fmt::format("<path class=\"axis\" d=\"M{0:.1f} {1:.1f}V{2:.1f}M{1:.1f} {3:.1f}H{4:.1f}\"/>", at(value), kMargin,
-                       kPlot + kMargin, up(value), kPlot + kMargin);
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>", at(value), kPlot + kMargin + 18,
-                       format_duration(value));
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>", kMargin - 6, up(value) + 4,
-                       format_duration(value));
-  }
-  for (const RunRow& row : rows) {
-    if (!row.step_time_error) continue;
-    svg += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"><title>row {} {} {}: {}</title></circle>",
-                       trust_class(row), at(*row.measured_step_time_s), up(row.prediction->step_time_s), row.row,
-                       escaped(row.source_id), escaped(row.job->model.name), signed_percent(*row.step_time_error));
-  }
-  svg += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">measured</text>", size / 2, size - 14);
-  svg += fmt::format("<text x=\"14\" y=\"{0:.0f}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {0:.0f})\">predicted"
-                     "</text></svg>", size / 2);
-  return svg + "<p class=\"dim\">Blue: trust A, orange: B, grey: C. Band: within 15 %.</p>";
-}
-
-std::string error_table(std::string_view title, std::vector<Summary> summaries) {
-  if (summaries.empty()) return "";
-  std::stable_sort(summaries.begin(), summaries.end(), [](const Summary& a, const Summary& b) {
-    return a.predicted > 0 && (b.predicted == 0 || a.median_absolute < b.median_absolute);
-  });
-  std::string html = fmt::format("<section><h2>{}</h2><table><tr><th></th><th>rows</th><th>predicted</th><th>median</th>"
-                                 "<th>p90</th><th>bias</th><th></th></tr>", title);
-  for (const Summary& s : summaries) {
-    html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td>", escaped(s.name), s.rows, s.predicted);
-    if (s.predicted == 0) {
-      html += "<td>-</td><td></td><td></td><td></td></tr>";
-      continue;
-    }
-    const std::string_view colour = s.median_absolute <= 0.15 ? "good" : s.median_absolute <= 0.3 ? "fair" : "poor";
-    html += fmt::format("<td>{}</td><td>{}</td><td>{}</td><td><svg width=\"{:.0f}\" height=\"12\"><rect class=\"{}\" "
-                        "width=\"{:.1f}\" height=\"12\"/></svg></td></tr>",
-                        percent(s.median_absolute), percent(s.p90_absolute), signed_percent(s.bias), kBarWidth, colour,
-                        std::min(1.0, s.median_absolute / kBarFull) * kBarWidth);
-  }
-  return html + "</table></section>";
-}
-
-/// The three largest classes of the bill, as shares of the predicted step.
-std::string bill_words(const simulate::Prediction& prediction) {
+/// Classes of the bill with a share, largest first.
+Json bill_json(const simulate::Prediction& prediction) {
   std::vector<std::pair<double, std::string_view>> items;
   for (int i = 0; i < simulate::kBillCount; ++i) {
     const auto item = static_cast<simulate::Bill>(i);
     if (prediction.item(item) > 0) items.emplace_back(prediction.item(item), simulate::name(item));
   }
   std::stable_sort(items.begin(), items.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::string words;
-  for (std::size_t i = 0; i < std::min<std::size_t>(3, items.size()); ++i) {
-    words += fmt::format("{}{} {:.0f} %", i == 0 ? "" : ", ", items[i].second,
-                         100 * items[i].first / prediction.step_time_s);
-  }
-  return words;
+  Json list = Json::array();
+  for (const auto& [seconds, name] : items) list.push_back({std::string(name), rounded(seconds)});
+  return list;
 }
 
-std::string worst_rows(const std::vector<RunRow>& rows) {
-  std::vector<const RunRow*> sorted;
-  for (const RunRow& row : rows) {
-    if (row.step_time_error && row.trust != "C") sorted.push_back(&row);
+Json farthest_json(const validate::RunsReport& report) {
+  Json list = Json::array();
+  for (const std::size_t index : validate::farthest_rows(report, kFarthestShown)) {
+    const RunRow& row = report.rows[index];
+    Json chokes = Json::array();
+    for (const simulate::ChokePoint& c : row.prediction->choke_points) {
+      chokes.push_back({{"where", c.where}, {"change", c.change}, {"step_time_s", rounded(c.step_time_if_changed_s)}});
+    }
+    list.push_back({{"row", row.row}, {"bill", bill_json(*row.prediction)}, {"choke_points", chokes}});
   }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const RunRow* a, const RunRow* b) {
-    return std::abs(std::log1p(*a->step_time_error)) > std::abs(std::log1p(*b->step_time_error));
-  });
-  std::string html = "<h2>Farthest off (trust A and B)</h2><table><tr><th>row</th><th>source</th><th>model</th><th>GPUs"
-                     "</th><th>strategy</th><th>measured</th><th>predicted</th><th>error</th><th>bill</th></tr>";
-  for (std::size_t i = 0; i < std::min(kWorst, sorted.size()); ++i) {
-    const RunRow& row = *sorted[i];
-    html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{} {}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
-                        "<td>{}</td></tr>",
-                        row.row, escaped(row.source_id), escaped(row.job->model.name), row.job->gpus,
-                        escaped(row.job->accelerator.name), escaped(parallel::to_text(row.strategy)),
-                        format_duration(*row.measured_step_time_s), format_duration(row.prediction->step_time_s),
-                        signed_percent(*row.step_time_error), bill_words(*row.prediction));
-  }
-  return html + "</table>";
+  return list;
 }
 
-std::string trust_table(const validate::RunsReport& report) {
-  std::string html = "<table><tr><th>trust</th><th>rows</th><th>coverage</th><th>sources</th><th>median of source medians"
-                     "</th><th>bias</th><th>p90 of rows</th></tr>";
+Json order_json(const validate::StrategyOrder& order) {
+  Json groups = Json::array();
+  for (const validate::OrderGroup& g : order.groups) {
+    Json worst = nullptr;
+    if (g.worst.faster_row > 0) {
+      worst = {{"faster_row", g.worst.faster_row}, {"slower_row", g.worst.slower_row},
+               {"faster_strategy", g.faster_strategy}, {"slower_strategy", g.slower_strategy},
+               {"measured_ratio", rounded(g.worst.measured_ratio)}, {"predicted_ratio", rounded(g.worst.predicted_ratio)}};
+    }
+    groups.push_back({{"source_id", g.source_id}, {"what", g.what}, {"strategies", g.strategies}, {"pairs", g.pairs},
+                      {"wrong", g.wrong}, {"tau", rounded(g.tau)}, {"worst", worst}});
+  }
+  Json sources = Json::array();
+  for (const validate::SourceOrder& s : order.sources) sources.push_back(s.source_id);
+  return {{"trust", order.trust}, {"mean_tau", order.mean_tau}, {"mean_of_sources", order.mean_of_sources},
+          {"sources", sources}, {"groups", groups}};
+}
+
+Json runs_data(const validate::RunsReport& report) {
+  Json data;
+  data["columns"] = {"row", "source", "trust", "has_figure", "model", "params", "gpus", "sequence", "batch", "accelerator",
+                     "framework", "strategy_kind", "size", "gpus_class", "year", "links", "network", "sequence_class",
+                     "strategy", "measured", "predicted", "memory", "memory_error", "reason"};
+  data["rows"] = Json::array();
+  for (const RunRow& row : report.rows) data["rows"].push_back(run_row(row));
+  Json trusts = Json::array();
   for (const validate::TrustSummary& t : report.by_trust) {
-    html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-                        escaped(t.trust), t.all.rows, percent(t.all.coverage()), t.sources,
-                        percent(t.median_of_source_medians), signed_percent(t.median_of_source_biases),
-                        percent(t.all.p90_absolute));
+    trusts.push_back({{"trust", t.trust}, {"sources", t.sources}, {"median", t.median_of_source_medians},
+                      {"bias", t.median_of_source_biases}, {"p90", t.all.p90_absolute}});
   }
-  return html + "</table>";
+  data["summary"] = {{"rows", report.overall.rows}, {"coverage", report.overall.coverage()}, {"by_trust", trusts},
+                     {"memory_rows", report.memory.predicted}, {"memory_median", report.memory.median_absolute}};
+  data["order"] = Json::array();
+  for (const validate::StrategyOrder& order : report.order) data["order"].push_back(order_json(order));
+  data["repeats"] = Json::array();
+  for (const validate::Repeats& r : report.repeats) {
+    data["repeats"].push_back({{"source_id", r.source_id}, {"configurations", r.configurations}, {"rows", r.rows},
+                               {"median", rounded(r.median_deviation)}, {"p90", rounded(r.p90_deviation)}});
+  }
+  data["bill_names"] = Json::array();
+  for (int i = 0; i < simulate::kBillCount; ++i) data["bill_names"].push_back(std::string(simulate::name(static_cast<simulate::Bill>(i))));
+  data["farthest"] = farthest_json(report);
+  return data;
+}
+
+Json fits_data(const validate::FitReport& report) {
+  Json rows = Json::array();
+  for (const validate::FitRow& row : report.rows) {
+    rows.push_back({row.row, row.source_id, row.measured_fits, rounded(row.predicted_bytes), rounded(row.capacity_bytes)});
+  }
+  return {{"columns", {"row", "source", "measured_fits", "predicted", "capacity"}},
+          {"rows", rows},
+          {"summary", {{"oom", report.out_of_memory}, {"oom_right", report.out_of_memory_right}, {"ran", report.ran},
+                       {"ran_right", report.ran_right}, {"near", report.near}, {"near_right", report.near_right}}}};
+}
+
+Json collectives_data(const validate::CollectivesReport& report) {
+  Json rows = Json::array();
+  for (const validate::CollectiveRow& row : report.rows) {
+    rows.push_back({row.row, row.system, row.op, rounded(row.bytes), rounded(row.measured_time_s), rounded(row.predicted_time_s)});
+  }
+  return {{"columns", {"row", "system", "op", "bytes", "measured", "predicted"}}, {"rows", rows}};
+}
+
+Json matmul_data(const validate::MatmulReport& report) {
+  Json rows = Json::array();
+  for (const validate::MatmulRow& row : report.rows) {
+    rows.push_back({row.row, row.table, row.accelerator, row.kernel, rounded(row.flops), rounded(row.peak_flops_per_s),
+                    rounded(row.measured_time_s), rounded(row.predicted_time_s)});
+  }
+  return {{"columns", {"row", "table", "accelerator", "kernel", "flops", "peak", "measured", "predicted"}}, {"rows", rows}};
+}
+
+/// JSON that may stand inside a script element: no text of it can end the element or open a comment.
+std::string script_text(const Json& json) {
+  const std::string plain = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string out;
+  out.reserve(plain.size());
+  for (const char c : plain) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else {
+      out += c;
+    }
+  }
+  return out;
 }
 
 }  // namespace
 
-std::string runs_html(const validate::RunsReport& report, const std::string& file) {
-  std::string html = fmt::format("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "
-                                 "content=\"width=device-width\"><title>Chokepoint validation</title><style>{}</style>",
-                                 kStyle);
-  html += fmt::format("<h1>Predicted against measured</h1><p class=\"dim\">{}: {} of {} rows with a measured time "
-                      "predicted ({}).</p>", escaped(file), report.overall.predicted, report.overall.rows,
-                      percent(report.overall.coverage()));
-  html += trust_table(report) + "<h2>Step time</h2>" + scatter(report.rows);
-  html += "<div class=\"grid\">" + error_table("By source", report.by_source) +
-          error_table("By source, trust A", report.by_source_a) + error_table("By accelerator", report.by_accelerator) +
-          error_table("By framework", report.by_framework) + error_table("By strategy", report.by_strategy) +
-          error_table("By parameters", report.by_size) + error_table("By GPUs", report.by_gpus) + "</div>";
-  return html + worst_rows(report.rows) + "</html>\n";
+std::string validation_html(const Findings& findings, const std::string& files) {
+  Json data;
+  data["files"] = files;
+  if (findings.runs) data["runs"] = runs_data(*findings.runs);
+  if (findings.fits) data["fits"] = fits_data(*findings.fits);
+  if (findings.collectives) data["collectives"] = collectives_data(*findings.collectives);
+  if (findings.matmul) data["matmul"] = matmul_data(*findings.matmul);
+  std::string page(embedded::validate_page);
+  page.replace(page.find(kMarker), kMarker.size(), script_text(data));
+  return page;
 }
 
 }  // namespace chokepoint::report

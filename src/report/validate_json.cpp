@@ -12,7 +12,6 @@ using Json = nlohmann::ordered_json;
 using validate::RunRow;
 using validate::Summary;
 
-
 Json value_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
@@ -41,6 +40,7 @@ Json row_json(const RunRow& row) {
   json["measured_figure"] = text_or_null(row.measured_figure);
   json["step_time_low_s"] = row.prediction ? Json(row.prediction->step_time_low_s) : Json(nullptr);
   json["step_time_high_s"] = row.prediction ? Json(row.prediction->step_time_high_s) : Json(nullptr);
+  json["refused"] = row.refused;
   json["strategy"] = row.job ? Json(parallel::to_text(row.strategy)) : Json(nullptr);
   return json;
 }
@@ -56,47 +56,38 @@ Json trusts_json(const std::vector<validate::TrustSummary>& trusts) {
   return list;
 }
 
+Json order_json(const validate::StrategyOrder& order) {
+  Json groups = Json::array(), sources = Json::array();
+  for (const validate::OrderGroup& g : order.groups) {
+    Json worst = nullptr;
+    if (g.worst.faster_row > 0) {
+      worst = {{"faster_row", g.worst.faster_row}, {"slower_row", g.worst.slower_row},
+               {"measured_ratio", g.worst.measured_ratio}, {"predicted_ratio", g.worst.predicted_ratio},
+               {"faster_strategy", g.faster_strategy}, {"slower_strategy", g.slower_strategy}};
+    }
+    groups.push_back({{"source_id", g.source_id}, {"what", g.what}, {"strategies", g.strategies}, {"pairs", g.pairs},
+                      {"wrong", g.wrong}, {"tau", g.tau}, {"worst_pair", worst}});
+  }
+  for (const validate::SourceOrder& s : order.sources) {
+    sources.push_back({{"source_id", s.source_id}, {"groups", s.groups}, {"mean_tau", s.mean_tau}});
+  }
+  return {{"trust", order.trust}, {"mean_tau", order.mean_tau}, {"mean_of_sources", order.mean_of_sources},
+          {"sources", sources}, {"groups", groups}};
+}
+
+Json repeats_json(const std::vector<validate::Repeats>& repeats) {
+  Json list = Json::array();
+  for (const validate::Repeats& r : repeats) {
+    list.push_back({{"source_id", r.source_id}, {"configurations", r.configurations}, {"rows", r.rows},
+                    {"median_deviation", r.median_deviation}, {"p90_deviation", r.p90_deviation}});
+  }
+  return list;
+}
+
 Json notes_json(const std::vector<Note>& notes) {
   Json list = Json::array();
   for (const Note& note : notes) list.push_back(note.text);
   return list;
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
-}
-
-std::string number_or_empty(const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : ""; }
-
-/// Columns after the row's identity: job, strategy, prediction. Empty for a row without a job.
-std::string csv_job(const RunRow& row) {
-  const parallel::Job& job = *row.job;
-  const model::Model& m = job.model;
-  const parallel::Strategy& s = row.strategy;
-  std::string line = fmt::format(
-      "{},{:.6g},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.6g},", csv_field(m.name),
-      model::count_parameters(m).total, m.layers, m.hidden, m.ffn_hidden, m.heads, m.kv_heads, m.vocab, job.sequence,
-      hardware::name(job.dtype), job.accelerator.name, job.gpus, job.cluster.gpus_per_host(),
-      parallel::name(job.framework), job.year, job.compiled ? 1 : 0, compute::name(job.attention),
-      validate::strategy_kind(s), s.tensor, s.pipeline, s.virtual_stages, s.context, s.data, s.sequence_parallel ? 1 : 0,
-      s.zero, s.micro_batch, s.accumulate, job.global_batch);
-  line += fmt::format("{},{},", parallel::name(s.recompute), csv_field(parallel::to_text(s)));
-  for (int i = 0; i < simulate::kBillCount; ++i) {
-    line += fmt::format("{:.6g},", row.prediction->item(static_cast<simulate::Bill>(i)));
-  }
-  line += fmt::format("{:.6g},{:.6g},", row.prediction->memory.reserved_bytes, row.prediction->memory.allocated_bytes);
-  std::string assumed;
-  for (const Note& note : job.assumptions) {
-    if (!assumed.empty()) assumed += "; ";
-    assumed += note.text;
-  }
-  return line + csv_field(assumed);
 }
 
 }  // namespace
@@ -116,33 +107,18 @@ std::string runs_json(const validate::RunsReport& report) {
   json["by_strategy"] = summaries_json(report.by_strategy);
   json["by_size"] = summaries_json(report.by_size);
   json["by_gpus"] = summaries_json(report.by_gpus);
+  json["by_year"] = summaries_json(report.by_year);
+  json["by_links"] = summaries_json(report.by_links);
+  json["by_network"] = summaries_json(report.by_network);
+  json["by_sequence"] = summaries_json(report.by_sequence);
+  json["strategy_order"] = Json::array();
+  for (const validate::StrategyOrder& order : report.order) json["strategy_order"].push_back(order_json(order));
+  json["repeats"] = repeats_json(report.repeats);
+  json["refused_rows"] = report.refused;
   json["notes"] = notes_json(report.notes);
   json["rows"] = Json::array();
   for (const RunRow& row : report.rows) json["rows"].push_back(row_json(row));
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::string runs_csv(const validate::RunsReport& report) {
-  std::string out =
-      "row,source_id,trust,reason,figure,measured_step_time_s,predicted_step_time_s,step_time_error,measured_memory_bytes,"
-      "memory_error,model,parameters,layers,hidden,ffn_hidden,heads,kv_heads,vocab,sequence,dtype,accelerator,gpus,"
-      "gpus_per_host,framework,year,compiled,attention,strategy_kind,tensor,pipeline,virtual_stages,context,data,"
-      "sequence_parallel,zero,micro_batch,accumulate,global_batch,recompute,strategy,";
-  for (int i = 0; i < simulate::kBillCount; ++i) {
-    out += fmt::format("{}_s,", simulate::name(static_cast<simulate::Bill>(i)));
-  }
-  out += "reserved_bytes,allocated_bytes,assumptions\n";
-  constexpr int kJobColumns = 30 + simulate::kBillCount + 3;
-  for (const RunRow& row : report.rows) {
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},", row.row, csv_field(row.source_id), row.trust, csv_field(row.reason),
-                       row.measured_figure, number_or_empty(row.measured_step_time_s),
-                       row.prediction ? fmt::format("{:.6g}", row.prediction->step_time_s) : "",
-                       number_or_empty(row.step_time_error), number_or_empty(row.measured_memory_bytes),
-                       number_or_empty(row.memory_error));
-    out += row.prediction ? csv_job(row) : std::string(static_cast<std::size_t>(kJobColumns - 1), ',');
-    out += "\n";
-  }
-  return out;
 }
 
 std::string fits_json(const validate::FitReport& report) {

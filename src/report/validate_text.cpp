@@ -15,6 +15,9 @@ using validate::Summary;
 constexpr int kBarCells = 20;
 constexpr double kBarFull = 0.5;  // an error of 50 % fills the bar
 constexpr double kGood = 0.15, kPoor = 0.30;
+constexpr double kGoodTau = 0.85;
+constexpr int kTitleWidth = 14;
+constexpr std::string_view kNoBreak = "\xC2\xA0";
 constexpr std::size_t kReasonsShown = 12, kWorstShown = 8;
 
 std::string percent(double value) { return fmt::format("{:.1f}%", 100 * value); }
@@ -74,6 +77,85 @@ std::string headline(const validate::RunsReport& report, const Style& style) {
   return out;
 }
 
+/// "2021 12.3% of 120 · 2022 9.8% of 310": the median error of each class, for one screen.
+std::string classes_line(const Style& style, std::string_view title, const std::vector<Summary>& summaries) {
+  std::string words;
+  for (const Summary& s : summaries) {
+    if (s.predicted == 0) continue;
+    std::string name;  // a class is never broken over two lines
+    for (const char c : s.name) name += c == ' ' ? std::string(kNoBreak) : std::string(1, c);
+    words += fmt::format("{}{}{}{}{}of{}{}", words.empty() ? "" : fmt::format("{}\u00b7 ", kNoBreak), name, kNoBreak,
+                         percent(s.median_absolute), kNoBreak, kNoBreak, s.predicted);
+  }
+  if (words.empty()) return "";
+  std::string out, head = pad_right(title, kTitleWidth);
+  for (std::string line : wrapped(words, style.width - kTitleWidth)) {
+    for (std::size_t at = line.find(kNoBreak); at != std::string::npos; at = line.find(kNoBreak, at)) line.replace(at, kNoBreak.size(), " ");
+    out += style.bold(head) + line + "\n";
+    head = std::string(kTitleWidth, ' ');
+  }
+  return out;
+}
+
+/// The sources of trust A that are farthest off.
+std::vector<Summary> worst_sources(std::vector<Summary> summaries) {
+  summaries.erase(std::remove_if(summaries.begin(), summaries.end(), [](const Summary& s) { return s.median_absolute <= kGood; }),
+                  summaries.end());
+  std::stable_sort(summaries.begin(), summaries.end(),
+                   [](const Summary& a, const Summary& b) { return a.median_absolute > b.median_absolute; });
+  return summaries;
+}
+
+std::string order_lines(const validate::RunsReport& report, const Style& style) {
+  std::string out;
+  for (const validate::StrategyOrder& order : report.order) {
+    const std::string tau = fmt::format("{:.2f}", order.mean_tau);
+    out += fmt::format("order of strategies, trust {}: Kendall tau {} over {} groups, {:.2f} over {} sources\n", order.trust,
+                       order.mean_tau >= kGoodTau ? style.green(tau) : style.yellow(tau), order.groups.size(),
+                       order.mean_of_sources, order.sources.size());
+  }
+  return out;
+}
+
+std::string noise_line(const validate::RunsReport& report) {
+  if (report.repeats.empty()) return "";
+  int configurations = 0;
+  double least = 1e9, most = 0;
+  for (const validate::Repeats& source : report.repeats) {
+    configurations += source.configurations;
+    least = std::min(least, source.median_deviation);
+    most = std::max(most, source.median_deviation);
+  }
+  return fmt::format("repeats: {} configurations measured more than once in {} sources stray from their median by {} to {}\n",
+                     configurations, report.repeats.size(), percent(least), percent(most));
+}
+
+std::string order_table(const validate::RunsReport& report, const Style& style) {
+  std::string out;
+  for (const validate::StrategyOrder& order : report.order) {
+    for (const validate::OrderGroup& group : order.groups) {
+      if (group.tau >= kGoodTau) continue;
+      out += fmt::format("{:5.2f}  {:3} of {:4} pairs wrong  trust {}  {}  {}\n", group.tau, group.wrong, group.pairs, group.trust,
+                         pad_right(cut(group.source_id, 28), 28), group.what);
+      if (group.worst.faster_row == 0) continue;
+      out += style.dim(fmt::format("       row {} ({}) is {:.2f} times as fast as row {} ({}), predicted {:.2f}\n",
+                                   group.worst.faster_row, group.faster_strategy, group.worst.measured_ratio,
+                                   group.worst.slower_row, group.slower_strategy, group.worst.predicted_ratio));
+    }
+  }
+  return out.empty() ? "" : "\n" + style.bold("Order of strategies: groups below a tau of 0.85") + "\n" + out;
+}
+
+std::string repeats_table(const validate::RunsReport& report, const Style& style) {
+  if (report.repeats.empty()) return "";
+  std::string out = "\n" + style.bold(pad_right("Repeats of one run, by source", 44)) + style.dim("configurations  rows   median      p90") + "\n";
+  for (const validate::Repeats& s : report.repeats) {
+    out += pad_right(cut(s.source_id, 44), 44) + fmt::format("{:14} {:5} {} {}\n", s.configurations, s.rows,
+                                                             pad_left(percent(s.median_deviation), 8), pad_left(percent(s.p90_deviation), 8));
+  }
+  return out;
+}
+
 std::string reasons(const validate::RunsReport& report, const Style& style) {
   std::map<std::string, int> counts;
   for (const RunRow& row : report.rows) {
@@ -116,20 +198,43 @@ std::string worst(const validate::RunsReport& report, const Style& style) {
 
 }  // namespace
 
-std::string runs_text(const validate::RunsReport& report, const Style& style) {
-  std::string out = headline(report, style);
-  out += table(style, "Source, rows of trust A", report.by_source_a, true);
-  out += table(style, "Source, all rows", report.by_source, true);
-  out += table(style, "Accelerator", report.by_accelerator, false);
-  out += table(style, "Framework", report.by_framework, false);
-  out += table(style, "Strategy", report.by_strategy, false);
-  out += table(style, "Parameters", report.by_size, false);
-  out += table(style, "GPUs", report.by_gpus, false);
+std::string runs_text(const validate::RunsReport& report, const Style& style, bool details) {
+  std::string out = headline(report, style) + order_lines(report, style) + noise_line(report);
+  if (details) {
+    out += table(style, "Source, rows of trust A", report.by_source_a, true);
+    out += table(style, "Source, all rows", report.by_source, true);
+    out += table(style, "Accelerator", report.by_accelerator, false);
+    out += table(style, "Framework", report.by_framework, false);
+    out += table(style, "Strategy", report.by_strategy, false);
+    out += table(style, "Parameters", report.by_size, false);
+    out += table(style, "GPUs", report.by_gpus, false);
+    out += table(style, "Links in the host", report.by_links, false);
+    out += table(style, "Network", report.by_network, false);
+    out += table(style, "Sequence", report.by_sequence, false);
+    out += table(style, "Year", report.by_year, false);
+    out += order_table(report, style) + repeats_table(report, style);
+  } else {
+    out += table(style, "Trust A above 15 %, by source", worst_sources(report.by_source_a), true) + "\n";
+    out += style.dim("median error of rows of trust A and B, by class") + "\n";
+    out += classes_line(style, "Accelerator", report.by_accelerator) + classes_line(style, "Framework", report.by_framework) +
+           classes_line(style, "Parameters", report.by_size) + classes_line(style, "GPUs", report.by_gpus) +
+           classes_line(style, "Links", report.by_links) + classes_line(style, "Network", report.by_network) +
+           classes_line(style, "Sequence", report.by_sequence) + classes_line(style, "Year", report.by_year);
+  }
   out += worst(report, style);
   out += reasons(report, style);
-  if (!report.notes.empty()) out += "\n" + style.bold("Columns") + "\n";
-  for (const Note& note : report.notes) out += "  " + note.text + "\n";
-  return out;
+  std::string missing;
+  for (const Note& note : report.notes) {
+    if (details || note.text.find("is missing") == std::string::npos) {
+      out += "note: " + note.text + "\n";
+    } else {
+      missing += (missing.empty() ? "" : ", ") + note.text.substr(8, note.text.find('\'', 8) - 8);
+    }
+  }
+  if (!missing.empty()) {
+    for (const std::string& line : wrapped("note: columns that are missing and count as empty: " + missing, style.width)) out += line + "\n";
+  }
+  return out + (details ? "" : style.dim("--details has every table, --html FILE the drawings, --csv FILE every row") + "\n");
 }
 
 std::string fits_text(const validate::FitReport& report, const Style& style) {

@@ -53,18 +53,41 @@ TEST(RunsCsv, EveryLineHasTheColumnsOfItsHeader) {
   }
 }
 
-TEST(RunsHtml, IsOneFileWithoutOutsideReferences) {
-  const std::string html = runs_html(runs(), "a<b>.csv");
-  EXPECT_THAT(html, HasSubstr("<svg"));
-  EXPECT_THAT(html, HasSubstr("a&lt;b&gt;.csv"));
+Findings found() {
+  Findings findings;
+  findings.runs = runs();
+  return findings;
+}
+
+TEST(ValidationHtml, IsOneFileWithoutOutsideReferences) {
+  const std::string html = validation_html(found(), "a</script>.csv");
   EXPECT_THAT(html, testing::Not(HasSubstr("http")));
+  EXPECT_THAT(html, testing::Not(HasSubstr("a</script>")));
+  EXPECT_THAT(html, HasSubstr("a\\u003c/script>.csv"));
+}
+
+TEST(ValidationHtml, CarriesEveryRowAndTheFarthestWithTheirBill) {
+  const std::string html = validation_html(found(), "t.csv");
+  constexpr std::string_view kOpen = "id=\"data\">";
+  const std::size_t start = html.find(kOpen) + kOpen.size();
+  const auto data = nlohmann::json::parse(html.substr(start, html.find("</script>", start) - start));
+  EXPECT_EQ(data["runs"]["rows"].size(), runs().rows.size());
+  for (const auto& row : data["runs"]["rows"]) EXPECT_EQ(row.size(), data["runs"]["columns"].size());
+  ASSERT_EQ(data["runs"]["farthest"].size(), 3u);
+  double sum = 0;
+  for (const auto& item : data["runs"]["farthest"][0]["bill"]) sum += item[1].get<double>();
+  // Row 2 is the same run as row 1 with twice the time, so it is the farthest; the bill sums to the prediction.
+  EXPECT_EQ(data["runs"]["farthest"][0]["row"], 2);
+  EXPECT_NEAR(sum, runs().rows[1].prediction->step_time_s, 1e-4 * sum);
 }
 
 TEST(RunsText, NamesCoverageAndReasons) {
   const std::string text = runs_text(runs(), Style{});
-  EXPECT_THAT(text, HasSubstr("3 of 7 rows with a measured time predicted"));
+  EXPECT_THAT(text, HasSubstr("3 of 6 rows with a measured time predicted"));
   EXPECT_THAT(text, HasSubstr("neither the number of GPUs nor the parameters are stated"));
   EXPECT_THAT(text, HasSubstr("made-up-a"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("is missing and counts as empty")));
+  EXPECT_THAT(runs_text(runs(), Style{}, true), HasSubstr("column 'where' is missing and counts as empty"));
 }
 
 }  // namespace
