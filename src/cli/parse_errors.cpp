@@ -59,7 +59,7 @@ Error explained(const CLI::App& app, const CLI::ParseError& parse_error) {
   const CLI::App& command = chosen(app);
   const std::string what = parse_error.what();
   Error error{what, {}, {}};
-  if (parse_error.get_name() == "ExtrasError") {
+  if (parse_error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
     error = unknown_words(command, what);
   } else if (const std::string name = option_in(what); !name.empty()) {
     if (const CLI::Option* option = command.get_option_no_throw(name)) {

@@ -136,7 +136,7 @@ Result<CollectivesReport> validate_collectives(std::string_view csv, const std::
     row.system = std::string(table.text(source, "system"));
     row.op = std::string(table.text(source, "op"));
     row.refused = !source.refused.empty();
-    if (const auto done = predict(table, source, machines, row); !done) row.reason = one_line(done.error());
+    if (const auto done = predict(table, source, machines, row); !done) row.reason = done.error().pos.line > 0 ? one_line(done.error()) : done.error().message;
     report.rows.push_back(std::move(row));
   }
   report.by_system = group_by(report.rows, [](const CollectiveRow& row) { return row.system; });

@@ -158,7 +158,7 @@ class Reader {
     if (at_ >= text_.size() || text_[at_] == separator_ || at_end_of_line()) return true;
     row.refused = fmt::format("{}:{}: found {} after the closing quote, expected a separator or the end of the line; "
                               "double quotes that belong to the text",
-                              line_, column(), quoted(text_.substr(at_, 1)));
+                              line_, column(), in_quotes(text_.substr(at_, 1)));
     skip_line();
     return false;
   }
@@ -216,7 +216,7 @@ Result<bool> check_header(const CsvRow& row, std::size_t fields, const std::stri
     return fail(fmt::format("the header has {} columns, expected at most {}", fields, kMostColumns), start);
   }
   if (row.cells.size() == 1) {
-    return fail(fmt::format("the header has one column, {}; expected names separated by commas", quoted(row.cells[0].text)),
+    return fail(fmt::format("the header has one column, {}; expected names separated by commas", in_quotes(row.cells[0].text)),
                 start, {"save the table as CSV, with the names of the columns in the first line"});
   }
   return true;
@@ -241,7 +241,7 @@ Result<CsvTable> CsvTable::parse(std::string_view text, const std::string& file)
     const SourcePos pos{file, cell.line, cell.column};
     const bool is_new = column.empty() || table.index_.emplace(column, static_cast<int>(table.header_.size())).second;
     if (!is_new) {
-      return fail(fmt::format("column {} stands twice in the header, expected each name once", quoted(column)), pos,
+      return fail(fmt::format("column {} stands twice in the header, expected each name once", in_quotes(column)), pos,
                   {"remove one of the two, or rename it"});
     }
     table.header_.push_back(std::move(column));
@@ -290,7 +290,7 @@ Result<std::optional<double>> CsvTable::number(const CsvRow& row, std::string_vi
   const std::optional<double> value = to_number(found);
   if (value) return value;
   const std::string hint = number_hint(found);
-  return fail(fmt::format("{} is {}, expected a number", column, quoted(found)), position(row, column),
+  return fail(fmt::format("{} is {}, expected a number", column, in_quotes(found)), position(row, column),
               hint.empty() ? std::vector<std::string>{} : std::vector<std::string>{hint});
 }
 
@@ -302,7 +302,7 @@ std::vector<Note> CsvTable::compare_header(std::span<const std::string> known) c
   }
   for (std::size_t i = 0; i < header_.size(); ++i) {
     if (header_[i].empty() || std::find(known.begin(), known.end(), header_[i]) != known.end()) continue;
-    std::string text = fmt::format("column {} is not known and is not read", quoted(header_[i]));
+    std::string text = fmt::format("column {} is not known and is not read", in_quotes(header_[i]));
     if (const auto close = nearest(header_[i], known)) text += fmt::format("; did you mean '{}'?", *close);
     notes.push_back({std::move(text), header_positions_[i]});
   }

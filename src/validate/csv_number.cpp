@@ -86,7 +86,7 @@ std::string number_hint(std::string_view found) {
   return "write the number alone, in the unit of the column";
 }
 
-std::string quoted(std::string_view found) {
+std::string in_quotes(std::string_view found) {
   std::string out = "'";
   out += found.substr(0, kShown);
   std::replace_if(out.begin(), out.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');

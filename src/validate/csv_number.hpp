@@ -11,6 +11,6 @@ namespace chokepoint::validate {
 std::string number_hint(std::string_view found);
 
 /// Text that came from outside, in quotes for a message: control characters shown as '?', long ones cut.
-std::string quoted(std::string_view found);
+std::string in_quotes(std::string_view found);
 
 }  // namespace chokepoint::validate

@@ -31,8 +31,8 @@ TEST(NumberHint, IsSilentWhereNothingIsBetterThanANumber) {
 }
 
 TEST(Quoted, HidesControlCharactersAndCutsLongText) {
-  EXPECT_EQ(quoted("a\x1b[31m"), "'a?[31m'");
-  EXPECT_EQ(quoted(std::string(60, 'x')), "'" + std::string(40, 'x') + "...'");
+  EXPECT_EQ(in_quotes("a\x1b[31m"), "'a?[31m'");
+  EXPECT_EQ(in_quotes(std::string(60, 'x')), "'" + std::string(40, 'x') + "...'");
 }
 
 }  // namespace

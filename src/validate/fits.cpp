@@ -67,7 +67,7 @@ Result<FitReport> validate_fits(std::string_view csv, const std::string& file) {
       row.reason = one_line(fields.error());
       row.refused = true;
     } else if (outcome != "oom" && outcome != "ran" && outcome != "fits") {
-      row.reason = one_line({"outcome is " + quoted(outcome) + ", expected 'oom' or 'ran'", table.position(line, "outcome"), {}});
+      row.reason = one_line({"outcome is " + in_quotes(outcome) + ", expected 'oom' or 'ran'", table.position(line, "outcome"), {}});
       row.refused = true;
     } else {
       judge(*fields, row);

@@ -40,8 +40,23 @@ constexpr double kHead = 2.0 * 8000 * 1024 * 50000;
 TEST(MeasuredStep, SecondsComeFirst) {
   RunFields row;
   row.step_time_s = 2.5;
-  row.tok_s_gpu = 1;
+  row.tok_s_gpu = 700;  // 2.5 s would be 800
   EXPECT_DOUBLE_EQ(seconds(row), 2.5);
+}
+
+TEST(MeasuredStep, FiguresThatCannotBeTrueAreErrors) {
+  RunFields row;
+  row.step_time_s = 2.5;
+  row.tok_s_gpu = 80;  // a digit lost
+  const auto contradiction = measured_step(row, job(), {});
+  ASSERT_FALSE(contradiction);
+  EXPECT_NE(contradiction.error().message.find("contradict each other by a factor of 10"), std::string::npos);
+  // Half the square: 1.2909e13 FLOPs on 4 x 312 TFLOP/s take 10.3 ms at least; 1 ms is ten times the peak.
+  RunFields fast;
+  fast.step_time_s = 1e-3;
+  const auto impossible = measured_step(fast, job(), {});
+  ASSERT_FALSE(impossible);
+  EXPECT_NE(impossible.error().message.find("10.3 times the peak"), std::string::npos) << impossible.error().message;
 }
 
 TEST(MeasuredStep, TokensPerSecond) {

@@ -121,6 +121,9 @@ void predict_row(const RunFields& fields, const simulate::Parameters& parameters
 
 namespace {
 
+/// A row keeps its job and prediction, some 30 KB: a table of a hundred thousand would fill the memory of a laptop.
+constexpr int kMostRows = 50'000;
+
 RunRow read_row(const CsvTable& table, const CsvRow& line, const simulate::Parameters& parameters) {
   RunRow row;
   row.row = line.number;
@@ -128,6 +131,11 @@ RunRow read_row(const CsvTable& table, const CsvRow& line, const simulate::Param
   row.trust = std::string(table.text(line, "trust"));
   row.framework = std::string(table.text(line, "framework"));
   row.accelerator = std::string(table.text(line, "accelerator"));
+  if (line.number > kMostRows) {
+    row.refused = row.has_figure = true;
+    row.reason = one_line({"the table has more than " + std::to_string(kMostRows) + " rows", {table.file(), line.line, 1}, {"split it"}});
+    return row;
+  }
   const auto fields = read_run_fields(table, line);
   row.refused = !fields;
   row.has_figure = fields ? has_figure(*fields) : !line.repeats_header;
