@@ -61,6 +61,8 @@ Error explained(const CLI::App& app, const CLI::ParseError& parse_error) {
   Error error{what, {}, {}};
   if (parse_error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
     error = unknown_words(command, what);
+  } else if (parse_error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) && what.find("subcommand") != std::string::npos) {
+    error.message = "no command given";
   } else if (const std::string name = option_in(what); !name.empty()) {
     if (const CLI::Option* option = command.get_option_no_throw(name)) {
       const bool flag = option->get_type_size() == 0;
