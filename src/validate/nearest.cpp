@@ -143,7 +143,8 @@ NearestRun compare(const parallel::Job& job, const model::ParameterCount& count,
   if (run.framework != job.framework) comparison.add(0.5, std::string(parallel::name(run.framework)));
   if (run.dtype != job.dtype) {
     const bool both16 = hardware::bytes_per_element(run.dtype) == 2 && hardware::bytes_per_element(job.dtype) == 2;
-    comparison.add(both16 ? 0.1 : 1, std::string(hardware::name(run.dtype)));
+    // A share of another peak is another number: never called similar.
+    comparison.add(both16 ? 0.1 : 1.25 * kSimilar, std::string(hardware::name(run.dtype)));
   }
   comparison.add(0.5 * kinds_apart(run.strategy, strategy), "other kinds of parallelism");
   return comparison.result(run);
