@@ -357,6 +357,10 @@ double network_share(const StepContext& c, const model::Moe& moe) {
   return std::min(1.0, copies / (moe.top_k * (hosts - 1) / hosts));
 }
 
+/// Kernels of a router and its dispatcher beside the products and the moves, counted in Megatron-Core's TopKRouter and
+/// MoEAlltoAllTokenDispatcher (moe/router.py, moe/token_dispatcher.py).
+constexpr double kRoutingKernels = 35;
+
 /// Bytes per element of the top_k copies of the tokens on their way to the experts and back. Fused kernels read and write
 /// when they sort by expert, again when they return, weighting on the way; several local experts need a second sort behind
 /// the exchange. Primitives gather (4), multiply by the scores in fp32 (6 + 8 + 6), sort and pad for the grouped
@@ -403,6 +407,9 @@ LayerCost moe_layer(const StepContext& c) {
   cost.backward.compute += a.backward;
   const double active = static_cast<double>(moe.expert_ffn_hidden) * moe.top_k + moe.shared_ffn_hidden;
   add_traffic(c, traffic(m, c.software, active), cost);
+  // Small kernels whose size hardly matters: softmax, top-k, scatter, balance loss, counts, offsets of both sorts.
+  cost.forward.compute += kRoutingKernels * c.kernels.memory_s(0);
+  cost.backward.compute += 0.5 * kRoutingKernels * c.kernels.memory_s(0);
   const Bytes moved = permutation_bytes(c, local);
   const double copies = moe.top_k * m.hidden * c.tokens / outside_split(c);
   cost.forward.compute += c.kernels.memory_s(moved.forward * copies);

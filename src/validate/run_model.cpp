@@ -201,6 +201,32 @@ void fill_experts(const RunFields& row, Model& model) {
   model.moe = moe;
 }
 
+/// Latent attention and shared experts are parts of a family that tables hardly print: the catalogue entry with the same
+/// width, heads and experts knows them; notes that print the ranks come first ("q_lora 1536, kv_lora 512, qk 128+64, v 128").
+void fill_family_details(const RunFields& row, Model& model, std::vector<Note>& notes) {
+  if (!model.moe) return;
+  for (const Model& known : model::models()) {
+    const bool same = known.moe && known.hidden == model.hidden && known.moe->experts == model.moe->experts &&
+                      known.moe->top_k == model.moe->top_k && known.moe->expert_ffn_hidden == model.moe->expert_ffn_hidden;
+    if (!same) continue;
+    note(notes, fmt::format("attention and shared experts of the catalogue entry '{}' of the same experts", known.name));
+    model.mla = known.mla;
+    model.qk_norm = known.qk_norm;
+    if (model.moe->shared_ffn_hidden == 0) model.moe->shared_ffn_hidden = known.moe->shared_ffn_hidden;
+    if (model.layers == known.layers) model.moe->first_layer = known.moe->first_layer;
+    if (!row.ffn_hidden) model.ffn_hidden = known.ffn_hidden;
+    break;
+  }
+  const auto rank = [&](std::string_view phrase) { return static_cast<int>(number_after(row.notes, phrase).value_or(0)); };
+  const int kv = rank("kv_lora ");
+  const int qk = rank(" qk ");
+  const int v = rank(", v ");
+  const bool printed = kv > 0 && kv < 65536 && qk > 0 && qk < 4096 && v > 0 && v < 4096;
+  if (!printed) return;
+  const int rope = static_cast<int>(number_after(row.notes, fmt::format(" qk {}+", qk)).value_or(qk / 2));
+  model.mla = model::Mla{std::clamp(rank("q_lora "), 0, 65535), kv, qk, std::clamp(rope, 1, 4096), v};
+}
+
 void compare_parameters(const RunFields& row, const Model& model, std::vector<Note>& notes) {
   if (!row.params_b || model.moe) return;
   const double counted = model::count_parameters(model).total;
@@ -241,6 +267,7 @@ Result<Model> model_of(const RunFields& row, std::vector<Note>& notes) {
   fill_heads(row, model, notes);
   fill_block_details(row, model);
   fill_experts(row, model);
+  fill_family_details(row, model, notes);
   if (const Model* known = model.moe ? nullptr : catalogue_model_shaped(model)) {
     note(notes, fmt::format("details of the block from the catalogue entry '{}' of the same shape", known->name));
     const bool tied = row.tied_embeddings.empty() ? known->tied_embeddings : model.tied_embeddings;
