@@ -32,7 +32,7 @@ file(WRITE ${WORK_DIR}/src/plan/plan.cpp "${spdx}#include <chokepoint/plan/plan.
 expect_check(passes "keep the layers")
 
 expect_violation(src/base/x.cpp "${spdx}#include <chokepoint/plan/plan.hpp>\n" "base \\(layer 0\\) may not include plan")
-expect_violation(src/validate/x.cpp "${spdx}#include <chokepoint/plan/plan.hpp>\n" "validate .* may not include plan")
+expect_violation(src/calibrate/x.cpp "${spdx}#include <chokepoint/plan/plan.hpp>\n" "calibrate .* may not include plan")
 expect_violation(src/plan/x.cpp "${spdx}#include \"../base/x.hpp\"\n" "own module's folder")
 expect_violation(src/plan/x.cpp "${spdx}#include <chokepoint/base/gone.hpp>\n" "not in include/")
 expect_violation(src/other/x.cpp "${spdx}" "module other is not in cmake/layers.cmake")
