@@ -5,7 +5,9 @@
 #include <array>
 #include <chokepoint/base/text.hpp>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "paths.hpp"
 #include "timing.hpp"
@@ -76,6 +78,41 @@ std::string_view name(LimitKind kind) {
   return "unknown";
 }
 
+NcclVersion usual_nccl(hardware::Architecture architecture) {
+  using hardware::Architecture;
+  switch (architecture) {
+    case Architecture::kVolta:
+    case Architecture::kTuring: return 2800;
+    case Architecture::kAmpere: return 21200;
+    case Architecture::kBlackwell: return 22600;
+    default: return 21900;
+  }
+}
+
+NcclVersion parse_nccl(std::string_view text) {
+  const std::string words = lower(text);
+  std::size_t at = words.find("nccl 2.");
+  if (at != std::string::npos) at += 5;
+  else if (words.starts_with("2.")) at = 0;
+  else if (words.starts_with("v2.")) at = 1;
+  else return 0;
+  at += 2;
+  const auto number = [&]() -> std::optional<int> {
+    const std::size_t end = std::min(words.find_first_not_of("0123456789", at), words.size());
+    const std::optional<int> value = end - at <= 2 ? to_int(std::string_view(words).substr(at, end - at)) : std::nullopt;
+    at = end;
+    return value;
+  };
+  const std::optional<int> minor = number();
+  if (!minor) return 0;
+  int patch = 0;
+  if (at < words.size() && words[at] == '.') {
+    ++at;
+    patch = number().value_or(0);
+  }
+  return *minor >= 9 ? 20000 + *minor * 100 + patch : 2000 + *minor * 100 + patch;
+}
+
 struct Network::State {
   topology::Cluster cluster;
   hardware::Accelerator accelerator;
@@ -86,12 +123,14 @@ struct Network::State {
   const Path& path(const Group& group) {
     const auto found = paths.find(group);
     if (found != paths.end()) return found->second;
-    return paths.emplace(group, make_path(cluster, accelerator, context, group)).first->second;
+    Path path = make_path(cluster, accelerator, context, group);
+    set_peaks(path, context);
+    return paths.emplace(group, std::move(path)).first->second;
   }
 };
 
-Network::Network(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Scale& scale, const Constants& constants)
-    : state_(std::make_unique<State>(State{cluster, accelerator, {scale, constants}, {}, {}})) {
+Network::Network(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Scale& scale, const Constants& constants, NcclVersion nccl)
+    : state_(std::make_unique<State>(State{cluster, accelerator, {scale, constants, nccl > 0 ? nccl : usual_nccl(accelerator.architecture), nvlink_shares(constants, accelerator)}, {}, {}})) {
   state_->egress = host_egress(cluster, state_->context);
 }
 Network::~Network() = default;
@@ -122,6 +161,13 @@ Cost Network::send(double bytes, int rank_distance, int ranks) const {
     bytes *= std::max(1.0, static_cast<double>(distance) / nics) / std::max(1.0, static_cast<double>(gpus) / nics);
   }
   return time_of(Op::kSendRecv, bytes, state_->path(pair), state_->context);
+}
+
+std::pair<std::string_view, std::string_view> Network::tuned(Op op, double bytes, const Group& group) const {
+  TunerInput input = state_->path(group).tuner;
+  input.op = op;
+  const Selection selection = select(input, std::max(0.0, bytes));
+  return {selection.algorithm, selection.protocol};
 }
 
 double Network::host_egress_bytes_per_s() const { return state_->egress.bytes_per_s; }

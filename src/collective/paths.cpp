@@ -85,7 +85,7 @@ std::vector<std::vector<int>> sibling_groups(const std::vector<int>& gpus, int m
 /// Hops counted on directed links, and on the memory of sockets by copies that stop there.
 class Loads {
  public:
-  Loads(const Host& host, const Context& context) : host_(host), context_(context), hops_(host.links.size(), 0.0), copies_(host.devices.size(), 0.0) {
+  Loads(const Host& host, const Context& context, bool writes = false) : host_(host), context_(context), writes_(writes), hops_(host.links.size(), 0.0), copies_(host.devices.size(), 0.0) {
     for (const Link& link : host.links) {
       capacity_.push_back(capacity_of(link, false));
       bounce_capacity_.push_back(capacity_of(link, true));
@@ -161,7 +161,7 @@ class Loads {
     const Constants& constants = context_.constants;
     double share = 1;
     switch (link.kind) {
-      case LinkKind::kNvLink: share = constants.nvlink; break;
+      case LinkKind::kNvLink: share = writes_ ? context_.nvlink.write : context_.nvlink.ring; break;
       case LinkKind::kXgmi: share = constants.xgmi; break;
       case LinkKind::kPcie: share = bounced ? constants.bounce : constants.pcie; break;
       case LinkKind::kMemory:
@@ -173,6 +173,7 @@ class Loads {
 
   const Host& host_;
   const Context& context_;
+  bool writes_;  ///< plain writes to peers, not the steps of a ring
   std::vector<double> hops_, copies_;
   std::vector<double> capacity_, bounce_capacity_, memory_;
   std::vector<std::size_t> touched_;
@@ -245,7 +246,7 @@ Limit direct_rings(const Host& host, const Context& context, const std::vector<i
   Limit limit;
   limit.kind = LimitKind::kNvLink;
   limit.wire_bytes_per_s = rings * context.scale.nvlink;
-  limit.bytes_per_s = limit.wire_bytes_per_s * (example->kind == LinkKind::kXgmi ? context.constants.xgmi : context.constants.nvlink);
+  limit.bytes_per_s = limit.wire_bytes_per_s * (example->kind == LinkKind::kXgmi ? context.constants.xgmi : context.nvlink.ring);
   limit.where = std::string(example->kind == LinkKind::kXgmi ? "Infinity Fabric" : "NVLink") + " between the " + std::to_string(n) + " GPUs of a group";
   return limit;
 }
@@ -295,7 +296,7 @@ Limit routed_ring(const Host& host, const Context& context, const std::vector<st
 /// What one GPU sends when every member talks to every other at once.
 Limit routed_all_to_all(const Host& host, const Context& context, const std::vector<std::vector<int>>& groups) {
   const Routes routes(host, groups);
-  Loads loads(host, context);
+  Loads loads(host, context, true);
   const double share = 1.0 / (static_cast<double>(groups.front().size()) - 1);
   for (const std::vector<int>& group : groups) {
     for (const int from : group) {
@@ -323,9 +324,10 @@ double transport_share(const Constants& constants, topology::Transport transport
   return std::min(constants.tcp, constants.tcp_cap_bytes_per_s / std::max(1.0, line_bytes_per_s));
 }
 
-double transport_hop(const Constants& constants, topology::Transport transport) {
+double transport_hop(const Constants& constants, topology::Transport transport, hardware::Architecture architecture) {
   using topology::Transport;
-  if (transport == Transport::kEfa || transport == Transport::kSlingshot) return constants.efa_hop;
+  if (transport == Transport::kEfa) return architecture <= hardware::Architecture::kAmpere ? constants.efa_first_hop : constants.efa_hop;
+  if (transport == Transport::kSlingshot) return constants.efa_hop;
   return transport == Transport::kTcp || transport == Transport::kOmniPath ? constants.tcp_hop : 1.0;
 }
 
@@ -417,12 +419,12 @@ double nvls_share(const Constants& constants, const hardware::Accelerator& accel
 }
 
 /// Rings of a group whose members all hang on a switch: each link carries one flow a direction, whatever its siblings do.
-Limit switch_ring(const Host& host, const Context& context, const std::vector<int>& group) {
+Limit switch_links(const Host& host, const Context& context, const std::vector<int>& group, double nvlink_share) {
   Limit ring;
   ring.bytes_per_s = kInfinity;
   for (const Link& link : host.links) {
     if (!is_direct(link) || std::find(group.begin(), group.end(), link.from) == group.end()) continue;
-    const double share = link.bandwidth.measured_bytes_per_s ? 1 : link.kind == LinkKind::kXgmi ? context.constants.xgmi : context.constants.nvlink;
+    const double share = link.bandwidth.measured_bytes_per_s ? 1 : link.kind == LinkKind::kXgmi ? context.constants.xgmi : nvlink_share;
     const double rate = link.bandwidth.effective() * share * context.scale.nvlink;
     if (rate < ring.bytes_per_s) ring = Limit{rate, link.bandwidth.effective() * context.scale.nvlink, LimitKind::kNvLink, words_for(host, link)};
   }
@@ -442,11 +444,11 @@ void set_inside(Path& path, const Host& host, const hardware::Accelerator& accel
   const bool switched = through_nvswitch(host, groups.front());
   if (group.ranks_per_host < 2) {
     // One rank per host inside a rack-scale NVLink domain: its own links into the switch bound it.
-    path.ring = switch_ring(host, context, {groups.front().front()});
-    path.direct = path.ring;
+    path.ring = switch_links(host, context, {groups.front().front()}, context.nvlink.ring);
+    path.direct = switch_links(host, context, {groups.front().front()}, context.nvlink.write);
   } else if (switched) {
-    path.ring = switch_ring(host, context, groups.front());
-    path.direct = path.ring;
+    path.ring = switch_links(host, context, groups.front(), context.nvlink.ring);
+    path.direct = switch_links(host, context, groups.front(), context.nvlink.write);
   } else {
     // The slowest sibling sets the pace: its ranks meet those of the others in the next operation of another group.
     path.ring = direct_rings(host, context, groups.front());
@@ -469,7 +471,11 @@ void set_inside(Path& path, const Host& host, const hardware::Accelerator& accel
     path.torus_dimensions = std::max(1, static_cast<int>(std::lround(share * host.torus_dimensions)));
   }
   path.chain_bytes_per_s = std::max(path.chain_bytes_per_s, path.ring.bytes_per_s);
-  if (switched && path.per_island > 2) path.nvls_bytes_per_s = path.ring.wire_bytes_per_s * nvls_share(context.constants, accelerator);
+  // NCCL over NVLink only: slower links hide the ends of a walk, other libraries walk otherwise.
+  const bool nccl = accelerator.architecture <= hardware::Architecture::kBlackwell;
+  if (nccl && path.hop == HopKind::kNvLink && host.torus_dimensions == 0) path.ring_start = context.constants.ring_start;
+  constexpr NcclVersion kFirstNvls = 21700;
+  if (switched && path.per_island > 2 && context.nccl >= kFirstNvls) path.nvls_bytes_per_s = path.ring.wire_bytes_per_s * nvls_share(context.constants, accelerator);
 }
 
 /// Size at which start-up tests of training jobs measure their collectives (not printed by them; a usual choice).
@@ -504,6 +510,43 @@ void set_measured(Path& path, const topology::MeasuredCollectives& measured, int
 
 }  // namespace
 
+namespace {
+
+/// Channels and bandwidth that NCCL's search gives such a group: rates by its table (src/graph/topo.h: 20 of 25 GB/s per
+/// NVLink of Volta and Ampere, 20.6 of Hopper, 40.1 of 50 of Blackwell; 12 GB/s of a PCIe 3.0 x16 slot's 15.75).
+TunerInput tuner_input(const Path& path, const hardware::Accelerator& accelerator, NcclVersion nccl) {
+  using hardware::Architecture;
+  constexpr double kPcieShare = 12 / 15.75;
+  const bool blackwell = accelerator.architecture == Architecture::kBlackwell;
+  const double share = blackwell ? 40.1 / 50 : accelerator.architecture == Architecture::kHopper ? 20.6 / 25 : 20.0 / 25;
+  TunerInput in;
+  in.ranks = path.ranks;
+  in.hosts = path.islands;
+  in.nvlink = path.hop == HopKind::kNvLink;
+  in.nvls = path.nvls_bytes_per_s > 0;
+  in.architecture = accelerator.architecture;
+  in.nccl = nccl;
+  const double inside = path.per_island > 1 ? path.ring.wire_bytes_per_s * (in.nvlink ? share : kPcieShare) : kInfinity;
+  const double outside = path.islands > 1 ? path.network.wire_bytes_per_s : kInfinity;
+  in.bus_bytes_per_s = std::min(inside, outside);
+  const double links = in.nvlink && path.per_island > 1 ? path.ring.wire_bytes_per_s / (blackwell ? 50e9 : 25e9) : 1;
+  const double most = accelerator.architecture == Architecture::kHopper ? 16 : 24;
+  in.channels = static_cast<int>(std::clamp(2 * links, 2.0, most));
+  return in;
+}
+
+}  // namespace
+
+NvLinkShares nvlink_shares(const Constants& constants, const hardware::Accelerator& accelerator) {
+  using hardware::Architecture;
+  switch (accelerator.architecture) {
+    case Architecture::kVolta: return constants.nvlink_volta;
+    case Architecture::kHopper: return constants.nvlink_hopper;
+    case Architecture::kBlackwell: return constants.nvlink_blackwell;
+    default: return constants.nvlink_ampere;  // also for links nobody measured: the slowest generation
+  }
+}
+
 Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Context& context, const Group& group) {
   const Host& host = cluster.hosts.front().host;
   Path path;
@@ -513,6 +556,7 @@ Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& ac
   const int domain = std::clamp(host.nvlink_domain_hosts / std::max(1, group.host_stride), 1, hosts);
   path.islands = (hosts + domain - 1) / domain;
   path.per_island = std::max(1, path.ranks / path.islands);
+  path.memory_bytes_per_s = accelerator.memory_bytes_per_s;
   set_inside(path, host, accelerator, context, group);
   const int siblings = std::max(1, cluster.gpus_per_host() / per_host);
   if (path.islands > 1) {
@@ -520,13 +564,15 @@ Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& ac
     path.network.bytes_per_s *= static_cast<double>(domain) / siblings;
     path.network.wire_bytes_per_s *= static_cast<double>(domain) / siblings;
     if (siblings > 1 && !path.network.where.empty()) path.network.where += ", shared by " + std::to_string(siblings) + " groups";
-    path.network_hop = transport_hop(context.constants, cluster.fabric.transport);
+    path.network_hop = transport_hop(context.constants, cluster.fabric.transport, accelerator.architecture);
     path.step_s = cluster.fabric.transport == topology::Transport::kEfa ? context.constants.efa_step_s : 0;
     path.step_bytes = context.constants.efa_slice_bytes;
+    path.send_share = cluster.fabric.transport == topology::Transport::kTcp ? context.constants.tcp_send : context.constants.network_send;
     path.tree_pays = cluster.fabric.transport != topology::Transport::kTcp;
     apply_fabric(path, cluster.fabric, context, hosts, group.host_stride);
   }
   set_measured(path, cluster.measured, siblings, cluster.gpu_count());
+  path.tuner = tuner_input(path, accelerator, context.nccl);
   return path;
 }
 

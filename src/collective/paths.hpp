@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Bandwidth part of a group: which directed links the rings of the group and of its siblings load, and how often.
+#include <array>
 #include <chokepoint/collective/collective.hpp>
 #include <chokepoint/collective/constants.hpp>
 #include <optional>
 #include <string>
+
+#include "tuner.hpp"
 
 namespace chokepoint::collective {
 
@@ -12,6 +15,8 @@ namespace chokepoint::collective {
 struct Context {
   Scale scale;
   Constants constants;
+  NcclVersion nccl = 0;
+  NvLinkShares nvlink;  ///< those of the accelerator's generation
 };
 
 /// A bandwidth and the link that sets it.
@@ -32,6 +37,7 @@ struct Path {
   HopKind hop = HopKind::kNvLink;
   int torus_dimensions = 0; ///< rings run along each dimension of a torus in turn; 0: one ring through all ranks
   bool has_ll128 = true;    ///< NCCL: LL128 needs NVLink inside the host
+  double ring_start = 0;    ///< steps of a walk that overlap with no other
   Limit ring;               ///< bus bandwidth of rings inside the island
   double chain_bytes_per_s = 0; ///< the same without the hop that closes the ring: broadcast and reduce
   Limit direct;             ///< what one GPU sends to its peers inside the island, all peers at once
@@ -41,11 +47,17 @@ struct Path {
   double network_hop = 1;   ///< multiplier on the latency of a network hop
   double step_s = 0;        ///< least time of one step of a ring over the network for a part of `step_bytes` or more
   double step_bytes = 1;
+  double memory_bytes_per_s = 0; ///< of one accelerator, for copies of a rank's own part
+  double send_share = 1;    ///< of the network for one pair: send and receive against a ring
+  TunerInput tuner;         ///< this group as NCCL's tuner sees it; `op` is filled in later
   bool tree_pays = true;    ///< two islands gain from a tree; not over sockets, whose threads are the limit
+  std::array<double, kOpCount> peak_bus_bytes_per_s{};  ///< by Op; set_peaks()
   /// Bus bandwidths measured on this cluster, as far as they speak about this group.
   std::optional<double> measured_all_reduce, measured_all_gather, measured_reduce_scatter;
 };
 
+/// Shares of the accelerator's NVLink generation.
+NvLinkShares nvlink_shares(const Constants& constants, const hardware::Accelerator& accelerator);
 Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Context& context, const Group& group);
 /// Bandwidth of one host into the fabric, all NICs together.
 Limit host_egress(const topology::Cluster& cluster, const Context& context);

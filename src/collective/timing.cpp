@@ -15,12 +15,15 @@ struct Protocol {
   std::string_view name;
   ProtocolLatency latency;
   double share = 1;                       ///< of the bandwidth of simple
-  double cap_bytes_per_s = kInfinity;
+  double pcie_share = 1;                  ///< the same over PCIe
+  double cap_bytes_per_s = kInfinity;     ///< inside an island over NVLink
+  bool flags = false;                     ///< every 8 bytes carry a flag (LL)
+  bool slots = false;                     ///< whole slots are handed on (Simple)
 };
 std::array<Protocol, 3> protocols(const Constants& constants) {
-  return {Protocol{"ll", constants.ll, constants.ll_share, constants.ll_cap_bytes_per_s},
-          Protocol{"ll128", constants.ll128, constants.ll128_share, kInfinity},
-          Protocol{"simple", constants.simple, 1, kInfinity}};
+  return {Protocol{"ll", constants.ll, constants.ll_share, constants.ll_pcie_share, constants.ll_cap_bytes_per_s, true, false},
+          Protocol{"ll128", constants.ll128, constants.ll128_share, constants.ll128_share, kInfinity, false, false},
+          Protocol{"simple", constants.simple, 1, 1, kInfinity, false, true}};
 }
 
 /// One curve at one size.
@@ -45,7 +48,7 @@ Shape shape_of(Op op, double bytes, int n, const Constants& constants) {
   switch (op) {
     case Op::kAllReduce: return {2 * part * bytes, 2, 1};
     case Op::kAllGather:
-    case Op::kReduceScatter: return {part * bytes, 1, constants.gather_hop};
+    case Op::kReduceScatter: return {part * bytes, 1, 1};
     case Op::kBroadcast:
     case Op::kReduce: return {bytes, 1, constants.chain_hop, true};
     case Op::kAllToAll: return {part * bytes, 1, 1};
@@ -60,10 +63,18 @@ double hop_s(const Path& path, const ProtocolLatency& latency) {
 
 double rate_or_infinity(double bytes_per_s) { return bytes_per_s > 0 ? bytes_per_s : kInfinity; }
 
+/// What a protocol makes of a bandwidth inside an island.
+double inside_rate(double bytes_per_s, const Path& path, const Protocol& protocol) {
+  if (path.hop == HopKind::kPcie) return bytes_per_s * protocol.pcie_share;
+  return std::min(bytes_per_s * protocol.share, protocol.cap_bytes_per_s);
+}
+
 /// Bandwidth of the narrowest part a ring passes; 0 only when there is no way at all.
-double ring_bytes_per_s(const Path& path, bool open) {
-  const double inside = path.per_island > 1 ? (open ? path.chain_bytes_per_s : path.ring.bytes_per_s) : kInfinity;
-  const double outside = path.islands > 1 ? path.network.bytes_per_s : kInfinity;
+double ring_bytes_per_s(const Path& path, bool open, double steps, const Protocol& protocol) {
+  double inside = path.per_island > 1 ? inside_rate(open ? path.chain_bytes_per_s : path.ring.bytes_per_s, path, protocol) : kInfinity;
+  // The first and the last step of a walk only send or only receive. Slower links hide that.
+  if (!open) inside /= 1 + path.ring_start / steps;
+  const double outside = path.islands > 1 ? path.network.bytes_per_s * protocol.share : kInfinity;
   return std::min(inside, outside);
 }
 
@@ -74,36 +85,52 @@ double inner_hops(const Path& path, double borders) {
   return path.torus_dimensions * (side - 1);
 }
 
-Candidate ring(const Shape& shape, const Path& path, const Protocol& protocol) {
+/// Simple hands on whole slots: the more of a slot a step fills, the longer a hop takes.
+double filled(double bytes, const Constants& constants) { return bytes / (bytes + constants.fill_bytes); }
+
+/// What `transfer` adds to `latency`: steps wait for their data and for the hand-over, and most of the shorter wait passes
+/// inside the longer one. LL sends as it goes, so there the two simply add up.
+double joined(double latency, double transfer, const Protocol& protocol, const Constants& constants) {
+  if (protocol.flags || latency <= 0 || transfer <= 0) return transfer;
+  const double longer = std::max(latency, transfer);
+  const double ratio = std::min(latency, transfer) / longer;
+  if (ratio < 1e-3) return longer - latency;
+  return longer * std::pow(1 + std::pow(ratio, constants.overlap), 1 / constants.overlap) - latency;
+}
+
+Candidate ring(const Shape& shape, double bytes, const Path& path, const Protocol& protocol, const Constants& constants) {
   const double borders = path.islands > 1 ? path.islands - 1 : 0;
   const double inner = inner_hops(path, borders);
-  const double hops = inner * hop_s(path, protocol.latency) + borders * path.network_hop * protocol.latency.network_hop_s;
-  const double rate = std::min(ring_bytes_per_s(path, shape.open) * protocol.share, protocol.cap_bytes_per_s);
+  double hop = hop_s(path, protocol.latency);
+  if (protocol.flags && path.islands > 1) hop *= constants.ll_between_hosts;
+  if (protocol.slots) hop += constants.fill_s * filled(bytes, constants);
+  const double hops = shape.rounds * shape.hop_factor * (inner * hop + borders * path.network_hop * protocol.latency.network_hop_s);
+  const double steps = shape.rounds * (path.ranks - 1);
   // A step over the network is stored and forwarded: it takes as long as its part of the buffer does, up to one slice.
-  const double part = shape.ring_bytes / std::max(1.0, shape.rounds * (path.ranks - 1));
-  const double step = path.step_s > 0 ? path.step_s * std::min(1.0, part / path.step_bytes) : 0;
-  const double round = std::max(shape.hop_factor * hops, (path.ranks - 1) * step);
-  return {protocol.latency.base_s + shape.rounds * round, shape.ring_bytes / rate, "ring", protocol.name};
+  const double part = shape.ring_bytes / std::max(1.0, steps);
+  const double stored = path.step_s > 0 ? steps * path.step_s * std::min(1.0, part / path.step_bytes) : 0;
+  const double transfer = shape.ring_bytes / ring_bytes_per_s(path, shape.open, steps, protocol);
+  return {protocol.latency.base_s + std::max(hops, stored), stored > hops ? transfer : joined(hops, transfer, protocol, constants), "ring", protocol.name};
 }
 
 /// Double binary tree over islands, a chain inside: up and down. An island sends its whole buffer once when there are
 /// two islands, up to twice (as inner node of one tree and leaf of the other) when there are more.
 Candidate tree(double bytes, const Path& path, const Protocol& protocol, const Constants& constants) {
   const double levels = std::log2(static_cast<double>(path.islands));
-  const double latency = protocol.latency.base_s + 2 * ((path.per_island - 1) * hop_s(path, protocol.latency) +
-                                                        levels * path.network_hop * protocol.latency.network_hop_s);
+  const double hop = hop_s(path, protocol.latency) * (protocol.flags ? constants.ll_between_hosts : 1);
+  const double latency = protocol.latency.base_s + 2 * ((path.per_island - 1) * hop + levels * path.network_hop * protocol.latency.network_hop_s);
   const double sent = path.islands == 2 && path.tree_pays ? bytes : 2 * bytes;
-  const double outside = sent / std::min(path.network.bytes_per_s * protocol.share, protocol.cap_bytes_per_s);
+  const double outside = sent / (path.network.bytes_per_s * protocol.share);
   double inside = 0;
   if (path.per_island > 1) {
-    inside = 2 * bytes / std::min(path.ring.bytes_per_s * constants.tree * protocol.share, protocol.cap_bytes_per_s);
+    inside = 2 * bytes / inside_rate(path.ring.bytes_per_s * constants.tree, path, protocol);
   }
   return {latency, std::max(inside, outside), "tree", protocol.name};
 }
 
 /// The switch reduces and multicasts: each GPU sends and receives about the whole buffer once. Over islands a tree.
 Candidate nvls(double bytes, const Path& path, const Constants& constants) {
-  Candidate candidate{constants.nvls_latency_s, bytes / path.nvls_bytes_per_s, "nvls", "simple"};
+  Candidate candidate{constants.nvls_latency_s + constants.nvls_fill_s * filled(bytes, constants), bytes / path.nvls_bytes_per_s, "nvls", "simple"};
   if (path.islands == 1) return candidate;
   const double levels = std::log2(static_cast<double>(path.islands));
   candidate.latency_s += 2 * levels * path.network_hop * constants.simple.network_hop_s;
@@ -118,14 +145,17 @@ Candidate direct(Op op, double bytes, const Path& path, const Protocol& protocol
   const bool crosses = path.islands > 1;
   double latency = protocol.latency.base_s;
   latency += crosses ? path.network_hop * protocol.latency.network_hop_s : hop_s(path, protocol.latency);
-  const double inside_rate = std::min(rate_or_infinity(path.direct.bytes_per_s) * protocol.share, protocol.cap_bytes_per_s);
+  const double inside = inside_rate(rate_or_infinity(path.direct.bytes_per_s), path, protocol);
   double transfer = 0;
   if (op == Op::kSendRecv) {
-    transfer = bytes / (crosses ? std::min(path.network.bytes_per_s * protocol.share, protocol.cap_bytes_per_s) : inside_rate);
+    transfer = bytes / (crosses ? path.network.bytes_per_s * path.send_share * protocol.share : inside);
   } else {
     latency += (n - 1) * constants.peer_s;
-    if (g > 1) transfer = bytes * (g - 1) / n / (inside_rate * constants.direct);
+    if (protocol.slots) latency += constants.exchange_s;
+    if (g > 1) transfer = bytes * (g - 1) / n / inside;
     if (crosses) transfer = std::max(transfer, g * bytes * (n - g) / n / (path.network_direct_bytes_per_s * protocol.share));
+    // The same kernel copies the rank's own part: read and written once.
+    if (path.memory_bytes_per_s > 0) transfer += 2 * bytes / n / (path.memory_bytes_per_s * constants.own_copy);
   }
   return {latency, transfer, "direct", protocol.name};
 }
@@ -148,7 +178,7 @@ Candidate fastest(Op op, double bytes, const Path& path, const Context& context)
       offer(direct(op, bytes, path, protocol, constants));
       continue;
     }
-    offer(ring(shape, path, protocol));
+    offer(ring(shape, bytes, path, protocol, constants));
     if (op == Op::kAllReduce && path.islands > 1) offer(tree(bytes, path, protocol, constants));
   }
   if (op == Op::kAllReduce && path.nvls_bytes_per_s > 0) offer(nvls(bytes, path, constants));
@@ -191,9 +221,9 @@ Candidate copied_exchange(double bytes, double network_share, const Path& path, 
   Candidate candidate = direct(Op::kAllToAll, bytes, path, protocol, constants);
   const double n = path.ranks;
   const double g = path.per_island;
-  const double inside = rate_or_infinity(path.direct.bytes_per_s) * protocol.share * constants.direct;
+  const double inside = inside_rate(rate_or_infinity(path.direct.bytes_per_s), path, protocol);
   const double outside = path.network_direct_bytes_per_s * protocol.share;
-  candidate.transfer_s = std::max(bytes * (n - 1) / n / std::min(inside, protocol.cap_bytes_per_s), g * bytes * network_share * (n - g) / n / outside);
+  candidate.transfer_s = std::max(bytes * (n - 1) / n / inside, g * bytes * network_share * (n - g) / n / outside);
   candidate.latency_s += hop_s(path, protocol.latency);
   return candidate;
 }
@@ -241,8 +271,7 @@ Cost time_of(Op op, double bytes, const Path& path, const Context& context) {
   const double factor = bus_factor(op, path.ranks);
   const double size = std::max(0.0, bytes);
   Candidate taken = fastest(op, size, path, context);
-  const double peak_s = fastest(op, kHuge, path, context).time_s();
-  cost.peak_bus_bytes_per_s = kHuge * factor / peak_s;
+  cost.peak_bus_bytes_per_s = path.peak_bus_bytes_per_s[static_cast<std::size_t>(op)];
   const std::optional<double>* measured = measured_for(op, path);
   name_limit(cost, op, taken, size, path);
   if (measured != nullptr && *measured && **measured > 0) {
@@ -259,6 +288,14 @@ Cost time_of(Op op, double bytes, const Path& path, const Context& context) {
   cost.algorithm = taken.algorithm;
   cost.protocol = taken.protocol;
   return cost;
+}
+
+void set_peaks(Path& path, const Context& context) {
+  if (path.ranks < 2) return;
+  for (std::size_t i = 0; i < kOpCount; ++i) {
+    const Op op = static_cast<Op>(i);
+    path.peak_bus_bytes_per_s[i] = kHuge * bus_factor(op, path.ranks) / fastest(op, kHuge, path, context).time_s();
+  }
 }
 
 Cost exchange_time(double bytes, double network_share, const Path& path, const Context& context) {

@@ -147,6 +147,7 @@ std::string collectives_json(const validate::CollectivesReport& report) {
   json["schema"] = "chokepoint.validate_collectives/1";
   json["overall"] = summary_json(report.overall);
   json["median_of_system_medians"] = report.median_of_system_medians;
+  json["median_measured_over_floor"] = report.median_over_floor;
   json["by_system"] = summaries_json(report.by_system);
   json["by_op"] = summaries_json(report.by_op);
   json["by_size"] = summaries_json(report.by_size);
@@ -155,7 +156,10 @@ std::string collectives_json(const validate::CollectivesReport& report) {
     json["rows"].push_back({{"row", row.row}, {"system", row.system}, {"op", row.op}, {"bytes", row.bytes},
                             {"measured_time_s", value_or_null(row.measured_time_s)},
                             {"predicted_time_s", value_or_null(row.predicted_time_s)},
-                            {"error", value_or_null(row.error)}, {"reason", text_or_null(row.reason)}});
+                            {"error", value_or_null(row.error)}, {"floor_s", value_or_null(row.floor_s)},
+                            {"measured_over_floor", value_or_null(row.measured_over_floor())},
+                            {"algorithm", text_or_null(row.algorithm)}, {"protocol", text_or_null(row.protocol)},
+                            {"reason", text_or_null(row.reason)}});
   }
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -261,6 +261,7 @@ std::string collectives_text(const validate::CollectivesReport& report, const St
   out += fmt::format("rows: median error {}, p90 {}, bias {}; systems: median of their medians {}\n",
                      percent(report.overall.median_absolute), percent(report.overall.p90_absolute),
                      signed_percent(report.overall.bias), percent(report.median_of_system_medians));
+  out += fmt::format("measured from 64 MiB on: {:.2f} x the floor of the links (median; --csv and --json print it for each row)\n", report.median_over_floor);
   return out + table(style, "System", report.by_system, true) + table(style, "Operation", report.by_op, false) +
          table(style, "Size", report.by_size, false);
 }

@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
-#include <memory>
+#include <utility>
 
 #include "csv.hpp"
 #include "summary.hpp"
@@ -21,30 +21,73 @@ namespace chokepoint::validate {
 namespace {
 
 using collective::Group;
+using collective::NcclVersion;
 using collective::Network;
 using collective::Op;
 
 constexpr double kGigabyte = 1e9;
 constexpr double kMicrosecond = 1e-6;
 
-/// Networks by the words that describe them; an error is kept as well, so that it is worked out once.
+/// How the benchmark ran, as far as the row's words about its software tell.
+struct Harness {
+  NcclVersion nccl = 0;      ///< 0: the release usual for the accelerator
+  bool one_process = false;  ///< one process launches for all GPUs of the host
+  bool list_gather = false;  ///< torch.distributed.all_gather: outputs are copied out of one flat buffer
+};
+
+/// nccl-tests drives a single host from one process unless MPI starts it (its README); over hosts MPI starts one process
+/// for each GPU. Tables in its format of before 2022 ("old") come with NCCL 2.12 at the latest.
+Harness harness_of(std::string_view software, int hosts) {
+  constexpr NcclVersion kBeforeNewFormat = 21200;
+  const std::string words = lower(software);
+  const auto says = [&words](std::string_view word) { return words.find(word) != std::string::npos; };
+  Harness harness;
+  harness.nccl = collective::parse_nccl(words);
+  if (harness.nccl == 0 && says("(old)")) harness.nccl = kBeforeNewFormat;
+  harness.one_process = hosts == 1 && says("nccl-tests") && !says("profiler") && !says("mpi");
+  harness.list_gather = says("torch.distributed");
+  return harness;
+}
+
+/// What the harness adds. Launches and kernels of a stream of operations wait for each other, so the two join between their
+/// maximum and their sum. Broadcast and reduce flow one way and hide the launches.
+double with_harness(double time_s, Op op, double bytes, int ranks, const Harness& harness, const hardware::Accelerator& accelerator,
+                    const collective::Constants& constants) {
+  constexpr double kCopyShare = 0.65;  // of the memory's rate: published samples on two and four A100
+  const bool one_way = op == Op::kBroadcast || op == Op::kReduce || op == Op::kSendRecv;
+  if (harness.one_process && !one_way) time_s = std::hypot(time_s, constants.launch_gpu_s * ranks);
+  if (harness.list_gather && op == Op::kAllGather && accelerator.memory_bytes_per_s > 0) time_s += 2 * bytes / (accelerator.memory_bytes_per_s * kCopyShare);
+  return time_s;
+}
+
+struct Machine {
+  Network network;
+  hardware::Accelerator accelerator;
+};
+
+/// Machines by the words that describe them; an error is kept as well, so that it is worked out once.
 class Machines {
  public:
-  const Result<Network>& find(const std::array<std::string, 5>& words) {
-    const auto found = networks_.find(words);
-    if (found != networks_.end()) return found->second;
-    return networks_.emplace(words, build(words)).first->second;
+  using Words = std::array<std::string, 5>;
+  explicit Machines(const collective::Constants& constants) : constants_(constants) {}
+  const collective::Constants& constants() const { return constants_; }
+
+  const Result<Machine>& find(const Words& words, NcclVersion nccl) {
+    const auto found = machines_.find({words, nccl});
+    if (found != machines_.end()) return found->second;
+    return machines_.emplace(std::pair(words, nccl), build(words, nccl)).first->second;
   }
 
  private:
-  static Result<Network> build(const std::array<std::string, 5>& words) {
+  Result<Machine> build(const Words& words, NcclVersion nccl) const {
     const int gpus = to_int(words[1]).value_or(0);
     const int hosts = to_int(words[2]).value_or(0);
     TRY_INTO(const topology::Cluster cluster, wiring::cluster_from_words(words[0], gpus, hosts, words[3], words[4]));
     TRY_INTO(const hardware::Accelerator accelerator, hardware::find_accelerator(cluster.hosts.front().host.accelerator));
-    return Network(cluster, accelerator);
+    return Machine{Network(cluster, accelerator, {}, constants_, nccl), accelerator};
   }
-  std::map<std::array<std::string, 5>, Result<Network>> networks_;
+  const collective::Constants& constants_;
+  std::map<std::pair<Words, NcclVersion>, Result<Machine>> machines_;
 };
 
 /// The whole number a field begins with ("128 by ratio, 144 by rank list").
@@ -53,13 +96,60 @@ std::optional<int> leading_count(std::string_view text) {
   return to_int(text.substr(0, end));
 }
 
+/// What a row prints about its time.
+struct Figures {
+  double time_s = 0;
+  double algorithm_bytes_per_s = 0;
+  double bus_bytes_per_s = 0;
+};
+
+std::string shown(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", value);
+  return text.data();
+}
+
+/// Printed bandwidths have two decimals; below this they say nothing about each other.
+constexpr double kTellingRate = 0.5 * kGigabyte;
+
+/// Time and the two bandwidths follow from each other, so columns that were swapped or changed unit show.
+Result<bool> agree(const Figures& row, double bytes, double factor, Op op, int ranks) {
+  constexpr double kRounding = 0.006 * kGigabyte;
+  const bool both = row.algorithm_bytes_per_s > kTellingRate && row.bus_bytes_per_s > kTellingRate;
+  if (both) {
+    const double ratio = row.bus_bytes_per_s / row.algorithm_bytes_per_s;
+    const double slack = 0.05 + kRounding / row.bus_bytes_per_s + kRounding / row.algorithm_bytes_per_s;
+    if (std::abs(ratio / factor - 1) > slack) {
+      const bool swapped = std::abs(ratio * factor - 1) <= slack;
+      return fail(swapped ? "algbw_GBs and busbw_GBs are swapped"
+                          : "busbw_GBs is " + shown(ratio) + " times algbw_GBs, expected " + shown(factor) + " for " + std::string(name(op)) + " of " +
+                                std::to_string(ranks) + " ranks");
+    }
+  }
+  const double rate = row.algorithm_bytes_per_s > kTellingRate ? row.algorithm_bytes_per_s : row.bus_bytes_per_s / factor;
+  if (row.time_s > 0 && rate > kTellingRate) {
+    const double ratio = row.time_s * rate / bytes;
+    if (ratio < 0.5 || ratio > 2) {
+      const bool milli = ratio < 2e-3 && ratio > 0.5e-3;
+      return fail("time_us and the bandwidth differ by a factor of " + shown(ratio) + (milli ? ": is the time in milliseconds?" : ""));
+    }
+  }
+  return true;
+}
+
 /// Seconds, from whichever of time, bus and algorithm bandwidth the row prints.
-std::optional<double> measured_time(const CsvTable& table, const CsvRow& row, double bytes, double factor) {
-  const auto value = [&](std::string_view column) { return table.number(row, column).value_or(std::nullopt).value_or(0.0); };
-  if (value("time_us") > 0) return value("time_us") * kMicrosecond;
-  if (value("busbw_GBs") > 0) return bytes * factor / (value("busbw_GBs") * kGigabyte);
-  if (value("algbw_GBs") > 0) return bytes / (value("algbw_GBs") * kGigabyte);
-  return std::nullopt;
+Result<double> measured_time(const CsvTable& table, const CsvRow& row, double bytes, Op op, int ranks) {
+  const double factor = collective::bus_factor(op, ranks);
+  TRY_INTO(const std::optional<double> time, table.number(row, "time_us"));
+  TRY_INTO(const std::optional<double> algorithm, table.number(row, "algbw_GBs"));
+  TRY_INTO(const std::optional<double> bus, table.number(row, "busbw_GBs"));
+  const Figures figures{time.value_or(0) * kMicrosecond, algorithm.value_or(0) * kGigabyte, bus.value_or(0) * kGigabyte};
+  if (figures.time_s < 0 || figures.algorithm_bytes_per_s < 0 || figures.bus_bytes_per_s < 0) return fail("negative time or bandwidth");
+  if (const auto fine = agree(figures, bytes, factor, op, ranks); !fine) return tl::make_unexpected(fine.error());
+  if (figures.time_s > 0) return figures.time_s;
+  if (figures.bus_bytes_per_s > 0) return bytes * factor / figures.bus_bytes_per_s;
+  if (figures.algorithm_bytes_per_s > 0) return bytes / figures.algorithm_bytes_per_s;
+  return fail("no time and no bandwidth");
 }
 
 /// Ranks laid evenly over hosts.
@@ -80,13 +170,18 @@ Result<bool> predict(const CsvTable& table, const CsvRow& source, Machines& mach
   if (*bytes <= 0) return fail("empty message");
   row.bytes = *bytes;
   TRY_INTO(const Group group, group_of(table, source));
-  row.measured_time_s = measured_time(table, source, *bytes, collective::bus_factor(op, group.ranks));
-  if (!row.measured_time_s) return fail("no time and no bandwidth");
+  TRY_INTO(row.measured_time_s, measured_time(table, source, *bytes, op, group.ranks));
   const int per_host = std::max(leading_count(table.text(source, "gpus_per_node")).value_or(0), group.ranks_per_host);
   const auto text = [&](std::string_view column) { return std::string(table.text(source, column)); };
-  const Result<Network>& network = machines.find({text("accelerator"), std::to_string(per_host), std::to_string(group.hosts()), text("intra_link"), text("inter_link")});
-  if (!network) return tl::make_unexpected(network.error());
-  row.predicted_time_s = network->cost(op, *bytes, group).time_s;
+  const Harness harness = harness_of(text("software"), group.hosts());
+  const Result<Machine>& machine =
+      machines.find({text("accelerator"), std::to_string(per_host), std::to_string(group.hosts()), text("intra_link"), text("inter_link")}, harness.nccl);
+  if (!machine) return tl::make_unexpected(machine.error());
+  const collective::Cost cost = machine->network.cost(op, *bytes, group);
+  row.predicted_time_s = with_harness(cost.time_s, op, *bytes, group.ranks, harness, machine->accelerator, machines.constants());
+  row.floor_s = cost.floor_s;
+  row.algorithm = std::string(cost.algorithm);
+  row.protocol = std::string(cost.protocol);
   row.error = *row.predicted_time_s / *row.measured_time_s - 1;
   return true;
 }
@@ -121,15 +216,25 @@ std::string size_bin(double bytes) {
   return std::string(kBins[bin]);
 }
 
+/// Median of measured / floor where the links and not the start bound a message.
+double large_over_floor(const std::vector<CollectiveRow>& rows) {
+  constexpr double kLargeBytes = 64.0 * 1024 * 1024;
+  std::vector<double> ratios;
+  for (const CollectiveRow& row : rows) {
+    if (const auto ratio = row.measured_over_floor(); ratio && row.bytes >= kLargeBytes) ratios.push_back(*ratio);
+  }
+  return ratios.empty() ? 0 : quantile(ratios, 0.5);
+}
+
 }  // namespace
 
-Result<CollectivesReport> validate_collectives(std::string_view csv, const std::string& file) {
+Result<CollectivesReport> validate_collectives(std::string_view csv, const std::string& file, const collective::Constants& constants) {
   TRY_INTO(const CsvTable table, CsvTable::parse(csv, file));
   for (const std::string_view column : {"accelerator", "n_gpus", "op", "message_bytes"}) {
     if (!table.has(column)) return fail("table of collectives without column '" + std::string(column) + "'", {file, 1, 1});
   }
   CollectivesReport report;
-  Machines machines;
+  Machines machines(constants);
   for (const CsvRow& source : table.rows()) {
     CollectiveRow row;
     row.row = source.number;
@@ -149,6 +254,7 @@ Result<CollectivesReport> validate_collectives(std::string_view csv, const std::
     if (system.predicted > 0) medians.push_back(system.median_absolute);
   }
   report.median_of_system_medians = quantile(medians, 0.5);
+  report.median_over_floor = large_over_floor(report.rows);
   return report;
 }
 

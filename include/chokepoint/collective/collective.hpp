@@ -9,15 +9,18 @@
 #include <chokepoint/collective/constants.hpp>
 #include <chokepoint/hardware/catalogue.hpp>
 #include <chokepoint/topology/topology.hpp>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace chokepoint::collective {
 
 enum class Op { kAllReduce, kAllGather, kReduceScatter, kBroadcast, kReduce, kAllToAll, kSendRecv };
+inline constexpr std::size_t kOpCount = 7;
 std::string_view name(Op op);
 Result<Op> parse_op(std::string_view text);
 /// nccl-tests: bus bandwidth = algorithm bandwidth x factor (2(n-1)/n for all_reduce, (n-1)/n for gather, scatter and
@@ -61,13 +64,21 @@ struct Scale {
   double latency = 1;
 };
 
+/// NCCL's own way to write a version: major x 10000 + minor x 100 + patch from 2.9 on; 0: not known.
+using NcclVersion = int;
+/// The release usual when machines of this generation were new and being trained on: Volta 2.8, Ampere 2.12, Hopper 2.19,
+/// Blackwell 2.26.
+NcclVersion usual_nccl(hardware::Architecture architecture);
+/// "2.18.5", "NCCL 2.12.12+cuda11.6", "v2.27": the version; 0 when the text names none.
+NcclVersion parse_nccl(std::string_view text);
+
 /// Bandwidths of one group shape on one cluster, worked out once from the graph and cached: the first cost() of a group
 /// walks the host graph (up to 5,040 ring orders), later ones are a map lookup and some ten formulas. Because of the
 /// cache a Network must not be used from several threads at once; copies are independent.
 class Network {
  public:
   Network(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Scale& scale = {},
-          const Constants& constants = {});
+          const Constants& constants = {}, NcclVersion nccl = 0);
   ~Network();
   Network(const Network& other);
   Network& operator=(const Network& other);
@@ -83,6 +94,8 @@ class Network {
   /// the stage sending at once. `ranks` of the whole pipeline: where they fill more than a host, the slowest boundary is
   /// the one between hosts. 0: only the distance decides.
   Cost send(double bytes, int rank_distance, int ranks = 0) const;
+  /// Algorithm and protocol that NCCL's tuner of this release takes ("tree", "ll"), which need not be the fastest.
+  std::pair<std::string_view, std::string_view> tuned(Op op, double bytes, const Group& group) const;
   /// Bandwidth of one host into the fabric, all NICs together, as NCCL reaches it. 0 with a single host.
   double host_egress_bytes_per_s() const;
 

@@ -2,6 +2,7 @@
 #pragma once
 // Published measurements against predictions: every row is predicted or says why not; every source counts once.
 #include <chokepoint/base/result.hpp>
+#include <chokepoint/collective/constants.hpp>
 #include <chokepoint/parallel/job.hpp>
 #include <chokepoint/simulate/predict.hpp>
 #include <chokepoint/validate/residuals.hpp>
@@ -123,8 +124,14 @@ struct CollectiveRow {
   std::optional<double> measured_time_s;
   std::optional<double> predicted_time_s;
   std::optional<double> error;
+  std::optional<double> floor_s;              ///< max over directed links of bytes / data-sheet rate: no algorithm is faster
+  std::string algorithm, protocol;            ///< what the prediction takes
   std::string reason;
   bool refused = false;           ///< the text of the row cannot be read
+  /// How far the measurement stays above what the links allow; 1 is the best there is.
+  std::optional<double> measured_over_floor() const {
+    return measured_time_s && floor_s && *floor_s > 0 ? std::optional<double>(*measured_time_s / *floor_s) : std::nullopt;
+  }
 };
 struct CollectivesReport {
   std::vector<CollectiveRow> rows;
@@ -133,8 +140,9 @@ struct CollectivesReport {
   std::vector<Summary> by_size;   ///< bins of a factor of sixteen
   Summary overall;
   double median_of_system_medians = 0;
+  double median_over_floor = 0;   ///< measured / floor of messages from 64 MiB on
 };
-Result<CollectivesReport> validate_collectives(std::string_view csv, const std::string& file);
+Result<CollectivesReport> validate_collectives(std::string_view csv, const std::string& file, const collective::Constants& constants = {});
 
 /// One kernel of a table of achieved rates: a matrix product (m, n, k), grouped products or an attention kernel.
 struct MatmulRow {
