@@ -21,6 +21,8 @@ struct Rate {
   double fraction;  ///< of the dense peak, many blocks, head_dim 128
   double block;     ///< query rows per block
   double head64;    ///< of `fraction` at head_dim 64
+  double wide_loss; ///< of `fraction` per element of head_dim above 128
+  double wide_power_loss = 0;  ///< of the share under the power limit, likewise
 };
 
 /// Kernels that need a newer part run as the best one the part has.
@@ -34,23 +36,30 @@ AttentionKernel runnable(AttentionKernel kernel, Architecture architecture) {
 }
 
 Rate rate_of(const AttentionConstants& c, AttentionKernel kernel, double warp_level, bool backward) {
+  const double wide = backward ? c.wide_head_loss_backward : c.wide_head_loss_forward;
   switch (kernel) {
-    case AttentionKernel::kFlash4: return backward ? Rate{c.flash4_backward, 128, 0.8} : Rate{c.flash4_forward, 256, 0.75};
-    case AttentionKernel::kFlash3: return backward ? Rate{c.flash3_backward, 128, 0.8} : Rate{c.flash3_forward, 128, 0.7};
+    case AttentionKernel::kFlash4:
+      return backward ? Rate{c.flash4_backward, 128, 0.8, wide} 
+                      : Rate{c.flash4_forward, 256, 0.75, wide, c.flash4_wide_head_loss};
+    case AttentionKernel::kFlash3:
+      return backward ? Rate{c.flash3_backward, 128, 0.8, wide} : Rate{c.flash3_forward, 128, 0.7, wide};
     case AttentionKernel::kTriton:
-      return backward ? Rate{warp_level * c.triton_backward, 128, 0.9} : Rate{warp_level * c.triton_forward, 128, 0.9};
+      return {warp_level * (backward ? c.triton_backward : c.triton_forward), 128, 0.9, wide};
     case AttentionKernel::kFlash1:
-      return backward ? Rate{warp_level * c.flash1_backward, 128, 0.9} : Rate{warp_level * c.flash1_forward, 128, 0.9};
-    default: return backward ? Rate{warp_level * c.flash2_backward, 128, 0.87} : Rate{warp_level, 128, 0.87};
+      return {warp_level * (backward ? c.flash1_backward : c.flash1_forward), 128, 0.9, wide};
+    default: return {backward ? warp_level * c.flash2_backward : warp_level, 128, 0.87, wide};
   }
 }
 
+double wide_factor(double loss, double head_dim, double floor) {
+  return std::max(floor, 1 - std::max(0.0, head_dim - 128) * loss);
+}
+
 /// Narrow heads spend more of their time in softmax; very wide ones lose occupancy.
-double head_factor(const AttentionConstants& c, double head_dim, double head64, bool backward) {
-  const double loss = backward ? c.wide_head_loss_backward : c.wide_head_loss_forward;
-  if (head_dim >= 128) return std::max(c.wide_head_floor, 1 - (head_dim - 128) * loss);
-  if (head_dim >= 64) return head64 + (1 - head64) * (head_dim - 64) / 64;
-  return head64 * head_dim / 64;
+double head_factor(const Rate& rate, double head_dim, double floor) {
+  if (head_dim >= 128) return wide_factor(rate.wide_loss, head_dim, floor);
+  if (head_dim >= 64) return rate.head64 + (1 - rate.head64) * (head_dim - 64) / 64;
+  return rate.head64 * head_dim / 64;
 }
 
 bool well_formed(const AttentionShape& s) {
@@ -77,12 +86,13 @@ double KernelModel::attention_flash_s(AttentionKernel kernel, Dtype dtype, const
   const double unit_peak = figures_.unit_peak_flops_per_s[slot];
   const double peak = unit_peak * figures_.compute_units;
   // A systolic core brings vector units in proportion; the softmax term below describes one GPU unit.
-  const bool systolic = accelerator_.architecture == Architecture::kTpu || accelerator_.architecture == Architecture::kGaudi;
-  const double softmax = systolic ? 0 : attention_.softmax_beta * unit_peak;
+  const double softmax = figures_.one_clock ? 0 : attention_.softmax_beta * unit_peak;
   const double warp_level = 1 / (1 / figures_.attention_matrix_fraction + softmax);
   const Rate rate = rate_of(attention_, kernel, warp_level, backward);
-  const double fraction = std::min(rate.fraction * head_factor(attention_, s.head_dim, rate.head64, backward),
-                                   attention_.power_headroom * figures_.sustained_flops_per_s[slot] / peak);
+  double fraction = rate.fraction * head_factor(rate, s.head_dim, attention_.wide_head_floor);
+  if (clock_ == Clock::kSustained)
+    fraction = std::min(fraction, wide_factor(rate.wide_power_loss, s.head_dim, attention_.wide_head_floor) *
+                                      attention_.power_headroom * figures_.sustained_flops_per_s[slot] / peak);
 
   // Scores that causal masking leaves: half of the square where queries and keys are the same positions, plus the
   // masked half of the blocks on the diagonal.
@@ -97,7 +107,8 @@ double KernelModel::attention_flash_s(AttentionKernel kernel, Dtype dtype, const
   // Blocks of a causal kernel differ in length by up to 2, so the longest one ends the kernel.
   const double blocks = s.batch * s.heads * std::ceil(rows_of_blocks / rate.block);
   const double load = blocks / figures_.compute_units;
-  const double uneven = s.causal ? 2 * gemm_.last_wave_weight : gemm_.last_wave_weight * (std::ceil(load) - load);
+  const double imbalance = backward ? attention_.causal_imbalance / 2 : attention_.causal_imbalance;
+  const double uneven = s.causal ? imbalance : gemm_.last_wave_weight * (std::ceil(load) - load);
   const double waves = load < 1 && !s.causal ? 1 : load + uneven;
   const double compute = flops / (fraction * peak) * waves / load;
 

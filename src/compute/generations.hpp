@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where the constants of each accelerator generation come from; their values are default_generations().
+// Where the constants of each family and generation come from; their values are default_families() and
+// default_sustained().
 #include <chokepoint/compute/constants.hpp>
 
 namespace chokepoint::compute {
 
-const char* generation_source(hardware::Architecture architecture);
+struct Origin {
+  const char* source;
+  ParameterKind kind;
+};
+
+Origin sustained_origin(hardware::Architecture architecture);
 
 }  // namespace chokepoint::compute

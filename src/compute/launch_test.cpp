@@ -38,6 +38,12 @@ TEST(Constants, AModelReadsTheValuesItIsGiven) {
   EXPECT_DOUBLE_EQ(LaunchModel().launch_s(Execution::kEager, 2021), 25e-6);
 }
 
+TEST(Parameters, FewAreFitted) {
+  int fitted = 0;
+  for (const auto& parameter : parameters()) fitted += parameter.kind == ParameterKind::kFitted ? 1 : 0;
+  EXPECT_LE(fitted, 20);
+}
+
 TEST(Parameters, EveryConstantIsNamedOnceWithASource) {
   std::set<std::string> names;
   for (const auto& parameter : parameters()) {

@@ -6,32 +6,49 @@
 #include <array>
 #include <chokepoint/base/parameter.hpp>
 #include <chokepoint/hardware/catalogue.hpp>
+#include <string_view>
 #include <vector>
 
 namespace chokepoint::compute {
 
-/// What a kernel's speed owes to the generation of the accelerator, beyond its data sheet.
-struct GenerationConstants {
-  double tile_fraction = 1;           ///< of the peak inside the k-loop of a large tile, clocks not limited by power
-  double tile_overhead_s = 0;         ///< fill, drain and epilogue of one tile
-  double sustained_fraction = 1;      ///< of the bf16 peak at `reference_w_per_flops`
-  double reference_w_per_flops = 0;   ///< board power over dense 16-bit peak of the part that fraction was seen on
-  double memory_fraction = 1;         ///< of the data-sheet memory bandwidth that streaming kernels reach
-  double attention_mma_fraction = 1;  ///< of the peak that warp-level matrix instructions reach (attention before wgmma)
-  bool operator==(const GenerationConstants&) const = default;
+/// Parts whose matrix units are fed alike share what is not measured for each of them: warp-level instructions (Volta to
+/// Ada), asynchronous ones (Hopper), tensor memory (Blackwell), AMD's matrix cores, systolic arrays (Gaudi, TPU).
+enum class Family { kWarpLevel, kAsynchronous, kTensorMemory, kMatrixCore, kSystolic };
+inline constexpr int kFamilyCount = 5;
+std::string_view name(Family family);
+Family family_of(hardware::Architecture architecture);
+
+struct FamilyConstants {
+  double tile_fraction = 1;       ///< of the peak inside the k-loop of a large tile, before its operand traffic
+  double tile_overhead_s = 0;     ///< fill, drain and epilogue of one tile
+  double memory_fraction = 1;     ///< of the data-sheet memory bandwidth that streaming kernels reach
+  double attention_fraction = 1;  ///< of the peak that attention kernels on warp-level instructions can feed
+  bool operator==(const FamilyConstants&) const = default;
 };
-using Generations = std::array<GenerationConstants, hardware::kArchitectureCount>;
-Generations default_generations();
+using Families = std::array<FamilyConstants, kFamilyCount>;
+Families default_families();
+
+/// Energy: the share of the bf16 peak that the board sustains at `reference_w_per_flops`, board power over dense 16-bit
+/// peak of the part it was seen on (a data-sheet figure). 0: not limited by power.
+struct SustainedConstants {
+  double fraction = 1;
+  double reference_w_per_flops = 0;
+  bool operator==(const SustainedConstants&) const = default;
+};
+using Sustained = std::array<SustainedConstants, hardware::kArchitectureCount>;
+Sustained default_sustained();
 
 struct GemmConstants {
   double kernel_tail_s = 3e-6;     ///< start and drain of one dependent kernel on its stream
-  double traffic_elements = 12;    ///< loss of a tile by operand traffic: 1 + c (1/tile_m + 1/tile_n)
-  double last_wave_weight = 0.6;   ///< share of an idle last wave that is really lost
-  double epilogue_exposed = 0.6;   ///< share of the traffic of an fp32 C that the k-loops do not hide
-  double group_launch_s = 7e-6;    ///< least distance of the products of a group over all streams
-  double power_exponent = 0.75;    ///< sustained rate against board power per peak FLOP/s
-  double fp8_over_bf16 = 0.91;     ///< sustained fraction of fp8 against bf16
-  double fp4_over_bf16 = 0.85;
+  double traffic_elements = 10.5;  ///< loss of a tile by operand traffic: 1 + c (1/tile_m + 1/tile_n)
+  double last_wave_weight = 0.73;  ///< share of an idle last wave that is really lost
+  double memory_exposed = 0.25;    ///< share of the time of the operands' bytes that the k-loops do not hide
+  double memory_power = 0.4;       ///< share of the power limit that memory at full bandwidth takes
+  double power_exponent = 0.45;    ///< sustained rate against board power per peak FLOP/s
+  double group_gap_s = 3.4e-6;     ///< per product of a group run in several streams
+  double group_launch_s = 9e-6;    ///< least distance of such products: one library call from the host each
+  double fp8_over_bf16 = 0.93;     ///< share of the peak reached by fp8 against bf16
+  double fp4_over_bf16 = 0.87;
   bool operator==(const GemmConstants&) const = default;
 };
 
@@ -47,12 +64,14 @@ struct AttentionConstants {
   double flash3_forward = 0.67;   ///< of the peak of H100-SXM: 640-660 and 540-560 of 989 TFLOP/s
   double flash3_backward = 0.57;
   double flash4_forward = 0.60;   ///< of the peak of B200, once all units are busy
-  double flash4_backward = 0.48;
+  double flash4_backward = 0.46;
   double wide_head_loss_forward = 0.003;    ///< of the share per element of head_dim above 128
   double wide_head_loss_backward = 0.0065;
-  double wide_head_floor = 0.75;
+  double flash4_wide_head_loss = 0.009;     ///< of its power limit: wide heads feed more operands per FLOP
+  double wide_head_floor = 0.7;
   double block_overhead_keys = 192;  ///< prologue and epilogue of a block, in keys it could have passed
-  double power_headroom = 1.2;  ///< attention draws less power than products: how far above their sustained share it runs
+  double causal_imbalance = 1.2;  ///< waves lost forward because causal blocks differ in length; half of it backward
+  double power_headroom = 1.1;    ///< attention draws less power: how far above the sustained share of products it runs
   double unfused_forward_bytes = 9;    ///< scale-mask-softmax reads and writes (4), dropout and its mask (5)
   double unfused_backward_bytes = 11;  ///< dropout (5), softmax reads two and writes one (6)
   bool operator==(const AttentionConstants&) const = default;
@@ -71,7 +90,8 @@ struct LaunchConstants {
 };
 
 struct Constants {
-  Generations generations = default_generations();
+  Families families = default_families();
+  Sustained sustained = default_sustained();
   GemmConstants gemm;
   AttentionConstants attention;
   LaunchConstants launch;

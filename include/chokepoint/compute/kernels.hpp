@@ -27,6 +27,20 @@ struct AttentionShape {
 /// benchmark of one kernel ends before the power controller reacts.
 enum class Clock { kSustained, kBurst };
 
+/// How a framework runs the products of a rank's experts: one after the other in one stream (a Python loop over
+/// experts), one library call each in several streams (Transformer Engine), or one kernel for all (grouped GEMM).
+enum class GroupedKernel { kLoop, kStreams, kFused };
+std::string_view name(GroupedKernel kernel);
+
+/// `groups` products C[m,n] = A[m,k] B[k,n]; m is the mean number of rows (tokens of an expert).
+struct GroupedShape {
+  double groups = 1;
+  double m = 1;
+  double n = 1;
+  double k = 1;
+  double row_multiple = 1;  ///< rows of each group are padded to it (8 or 16 for fp8, 128 for some kernels)
+};
+
 namespace detail {
 /// Figures of one accelerator, derived once from its generation and data sheet; gemm_s and the rest only read them.
 struct PartFigures {
@@ -40,6 +54,7 @@ struct PartFigures {
   double tile_overhead_s = 0;          ///< fill, drain and epilogue of one tile
   double memory_bytes_per_s = 0;       ///< achieved
   double attention_matrix_fraction = 0;  ///< of the peak, before softmax shares the unit with the matrix products
+  bool one_clock = false;              ///< systolic parts do not boost: a burst is no faster
 };
 }  // namespace detail
 
@@ -52,10 +67,12 @@ class KernelModel {
   /// C[m,n] += A[m,k] B[k,n], `batch` times. Seconds. A dtype without a matrix unit runs in the next wider one that
   /// has one (bf16 on Volta runs in fp32).
   double gemm_s(hardware::Dtype dtype, double m, double n, double k, double batch = 1) const;
-  /// The same with C in fp32, read and written: weight gradients added to an fp32 buffer by the product itself.
-  double gemm_accumulate_s(hardware::Dtype dtype, double m, double n, double k, double batch = 1) const;
-  /// `groups` products of one size in several streams, one library call each (mixture-of-experts layers).
-  double grouped_gemm_s(hardware::Dtype dtype, double groups, double m, double n, double k, bool accumulate) const;
+  /// The same with C read and written, in `c_element_bytes`: weight gradients added to their buffer by the product.
+  double gemm_accumulate_s(hardware::Dtype dtype, double m, double n, double k, double batch = 1,
+                           double c_element_bytes = 4) const;
+  /// The experts of one rank. `accumulate_bytes`: of an element of C that is read as well as written; 0 for none.
+  double grouped_gemm_s(GroupedKernel kernel, hardware::Dtype dtype, const GroupedShape& shape,
+                        double accumulate_bytes = 0) const;
   /// Forward of the attention core (scores, softmax, values), without the projections. Seconds.
   double attention_forward_s(AttentionKernel kernel, hardware::Dtype dtype, const AttentionShape& shape) const;
   double attention_backward_s(AttentionKernel kernel, hardware::Dtype dtype, const AttentionShape& shape) const;
@@ -68,6 +85,7 @@ class KernelModel {
 
  private:
   double product_s(hardware::Dtype dtype, double m, double n, double k, double batch, double c_bytes) const;
+  double tiles_s(std::size_t dtype, double aligned, double m, double n, double k, double batch) const;
   double attention_flash_s(AttentionKernel kernel, hardware::Dtype dtype, const AttentionShape& shape,
                            bool backward) const;
   double attention_unfused_s(hardware::Dtype dtype, const AttentionShape& shape, bool backward) const;
