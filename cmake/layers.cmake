@@ -10,6 +10,7 @@ set(CHOKEPOINT_LAYERS
   "1 model"       # transformer description -> parameters, operators, FLOPs
   "2 wiring"      # nvidia-smi topo -m, NCCL topology XML, cluster YAML -> topology
   "2 compute"     # operators on an accelerator -> time
+  "3 measure"     # kernel times of the user's own machine: the script, its table
   "3 parallel"    # job, strategy, memory per rank
   "3 collective"  # algorithm, protocol, group on a wiring -> time
   "4 job"         # job file, options, framework settings -> a job

@@ -34,6 +34,7 @@ void add_catalogues(CLI::App& app, CommonOptions& common, Action& action);
 void add_predict(CLI::App& app, CommonOptions& common, Action& action);
 void add_plan(CLI::App& app, CommonOptions& common, Action& action);
 void add_calibrate(CLI::App& app, CommonOptions& common, Action& action);
+void add_measure(CLI::App& app, CommonOptions& common, Action& action);
 void add_validate(CLI::App& app, CommonOptions& common, Action& action);
 
 }  // namespace chokepoint::cli

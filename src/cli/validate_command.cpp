@@ -62,6 +62,10 @@ Result<bool> read_table(const std::string& file, const simulate::Parameters& par
       TRY_INTO(findings.collectives, validate::validate_collectives(text, file));
       return true;
     }
+    case validate::Table::kMeasuredCompute: {
+      TRY_INTO(findings.matmul, validate::validate_measured_compute(text, file));
+      return true;
+    }
     case validate::Table::kMatmul: {
       TRY_INTO(findings.matmul, validate::validate_matmul(text, file));
       return true;
@@ -192,7 +196,7 @@ void add_validate(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<ValidateOptions>();
   CLI::App* command = app.add_subcommand("validate", "compare predictions with published measurements");
   command->add_option("FILE", options->files,
-                      "tables as CSV: training runs, out-of-memory configurations, collectives, matrix products (told apart by the header)");
+                      "tables as CSV: training runs, out-of-memory configurations, collectives, matrix products (told apart by the header), or the JSON of measure --compute");
   command->add_option("--csv", options->csv, "write one line per row to this file: error, and for runs job and bill");
   command->add_option("--html", options->html, "write one page with pictures, sortable tables and the farthest rows to this file");
   command->add_flag("--details", options->details, "every table instead of one screen");

@@ -6,6 +6,8 @@
 namespace chokepoint::validate {
 
 Result<Table> recognise_table(std::string_view csv, const std::string& file) {
+  const std::size_t first = csv.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && csv[first] == '{') return Table::kMeasuredCompute;
   // A quoted header cell may hold a line break, but no header needs more than its first 64 KiB.
   TRY_INTO(const CsvTable table, CsvTable::parse(csv.substr(0, 64 * 1024), file));
   if (table.has("busbw_GBs") || (table.has("op") && table.has("message_bytes"))) return Table::kCollectives;

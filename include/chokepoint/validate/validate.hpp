@@ -14,7 +14,7 @@
 namespace chokepoint::validate {
 
 /// Which table a CSV header announces.
-enum class Table { kRuns, kOom, kCollectives, kMatmul };
+enum class Table { kRuns, kOom, kCollectives, kMatmul, kMeasuredCompute };
 Result<Table> recognise_table(std::string_view csv, const std::string& file);
 
 /// A row of runs.csv as a job; the assumptions of the job say what was taken for fields the row leaves empty.
@@ -166,5 +166,8 @@ struct MatmulReport {
 /// Columns of measurements/matmul_efficiency.csv. The notes of a row say how it was measured (burst or sustained,
 /// operator and its sizes).
 Result<MatmulReport> validate_matmul(std::string_view csv, const std::string& file);
+/// A table of `measure --compute`: every kernel beside the model's time on the part that the table names. A part the
+/// catalogue does not have (a CPU) leaves every row without a prediction.
+Result<MatmulReport> validate_measured_compute(std::string_view json, const std::string& file);
 
 }  // namespace chokepoint::validate
