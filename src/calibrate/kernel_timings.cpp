@@ -18,6 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kLargestSize = 1e7;   ///< elements along one side of a matrix
+constexpr double kLaunchesHidden = 2;  ///< a kernel this many launches long was not waiting for the host
 constexpr double kFastest = 1.05;      ///< of the data-sheet peak
 
 /// A finite number above zero under `key`; NaN otherwise.
@@ -37,11 +38,14 @@ struct Timings {
   const hardware::Accelerator& accelerator;
   compute::Clock clock;
   Input& input;
+  double launch_s = 0;
 
   void refuse(const std::string& what, const std::string& why) { input.notes.push_back({what + " left out: " + why, {input.name, 0, 0}}); }
 
-  void add(std::string label, double time_s, std::function<double(const compute::KernelModel&)> model) {
-    input.observations.push_back({input.name, time_s, 1, [accelerator = accelerator, clock = clock, model = std::move(model)](const simulate::Parameters& p) {
+  /// `own_clock`: of the entry itself; empty: the table's.
+  void add(std::string label, double time_s, std::function<double(const compute::KernelModel&)> model, const std::string& own_clock = {}) {
+    const compute::Clock at = own_clock.empty() ? clock : own_clock == "sustained" ? compute::Clock::kSustained : compute::Clock::kBurst;
+    input.observations.push_back({input.name, time_s, 1, [accelerator = accelerator, clock = at, model = std::move(model)](const simulate::Parameters& p) {
                                     return model(compute::KernelModel(accelerator, clock, p.compute));
                                   }});
     input.labels.push_back(std::move(label));
@@ -51,6 +55,7 @@ struct Timings {
     const std::string what = fmt::format("gemm[{}]", index);
     const double m = positive(entry, "m"), n = positive(entry, "n"), k = positive(entry, "k"), time_s = positive(entry, "time_s");
     if (!(m > 0 && n > 0 && k > 0 && time_s > 0)) return refuse(what, "needs m, n, k and time_s, numbers above zero");
+    if (time_s < kLaunchesHidden * launch_s) return refuse(what, "no longer than launches take: it says nothing of the kernel");
     if (std::max({m, n, k}) > kLargestSize) return refuse(what, "a side above ten million elements");
     const auto dtype = hardware::parse_dtype(text(entry, "dtype", "bf16"));
     if (!dtype) return refuse(what, dtype.error().message);
@@ -61,7 +66,7 @@ struct Timings {
       return refuse(what, fmt::format("{:.0f} TFLOP/s is above the peak of {:.0f}: was the device waited for?", rate * 1e-12, peak * 1e-12));
     }
     add(fmt::format("product of {:.0f} x {:.0f} x {:.0f}", m, n, k), time_s,
-        [dtype = *dtype, m, n, k](const compute::KernelModel& kernels) { return kernels.gemm_s(dtype, m, n, k); });
+        [dtype = *dtype, m, n, k](const compute::KernelModel& kernels) { return kernels.gemm_s(dtype, m, n, k); }, text(entry, "clock", ""));
   }
 
   void add_attention(const Json& entry, std::size_t index) {
@@ -71,7 +76,10 @@ struct Timings {
     shape.heads = positive(entry, "heads");
     shape.head_dim = positive(entry, "head_dim");
     shape.sequence = shape.kv_sequence = positive(entry, "sequence");
-    const double kv_heads = positive(entry, "kv_heads"), time_s = positive(entry, "time_s");
+    const double kv_heads = positive(entry, "kv_heads");
+    // One pass as time_s, or both as measure --compute writes them.
+    const double forward_s = positive(entry, "forward_s"), both_s = positive(entry, "forward_backward_s");
+    const double time_s = forward_s > 0 ? forward_s : positive(entry, "time_s");
     shape.kv_heads = kv_heads > 0 ? kv_heads : shape.heads;
     if (!(shape.batch > 0 && shape.heads > 0 && shape.head_dim > 0 && shape.sequence > 0 && time_s > 0)) {
       return refuse(what, "needs batch, heads, head_dim, sequence and time_s, numbers above zero");
@@ -88,6 +96,10 @@ struct Timings {
     }
     add(fmt::format("attention over {:.0f} tokens", shape.sequence), time_s, [=, dtype = *dtype](const compute::KernelModel& kernels) {
       return backward ? kernels.attention_backward_s(kernel, dtype, shape) : kernels.attention_forward_s(kernel, dtype, shape);
+    });
+    if (!(both_s > time_s)) return;
+    add(fmt::format("attention backward over {:.0f} tokens", shape.sequence), both_s - time_s, [=, dtype = *dtype](const compute::KernelModel& kernels) {
+      return kernels.attention_backward_s(kernel, dtype, shape);
     });
   }
 
@@ -106,7 +118,7 @@ Result<Input> read_kernel_timings(std::string_view text_of_file, const std::stri
   if (json.is_discarded() || !json.is_object()) return fail("not JSON, or no object", {file, 1, 1}, {"expected what chokepoint measure --compute writes"});
   Input input{file, "kernels", {}, {}, {}};
   hardware::Accelerator accelerator;
-  const std::string named = text(json, "accelerator", "");
+  const std::string named = text(json, "accelerator", text(json, "device", "").c_str());
   if (auto found = hardware::find_accelerator(named); !named.empty() && found) {
     accelerator = *found;
     if (machine.accelerator && machine.accelerator->name != accelerator.name) {
@@ -119,7 +131,8 @@ Result<Input> read_kernel_timings(std::string_view text_of_file, const std::stri
                 {"give --accelerator; chokepoint accelerators lists them"});
   }
   const bool sustained = text(json, "clock", "burst") == "sustained";
-  Timings timings{accelerator, sustained ? compute::Clock::kSustained : compute::Clock::kBurst, input};
+  Timings timings{accelerator, sustained ? compute::Clock::kSustained : compute::Clock::kBurst, input, 0};
+  if (const double launch_s = positive(json, "launch_s"); launch_s > 0) timings.launch_s = launch_s;
   const auto each = [&](const char* key, auto add) {
     const auto list = json.find(key);
     if (list == json.end() || !list->is_array()) return;

@@ -15,7 +15,7 @@ namespace chokepoint::cli {
 
 void add_common(CLI::App& command, CommonOptions& common) {
   command.add_flag("--json", common.json, "machine-readable result (docs/formats/json.md)");
-  command.add_option("-o,--out", common.out, "write to this file instead of standard output");
+  command.add_option("--out", common.out, "write to this file instead of standard output");
   command.add_flag("--quiet", common.quiet, "only the answer, no explanations");
   command.add_option("--lang", common.lang, "language of texts")->check(CLI::IsMember({"en"}));
 }

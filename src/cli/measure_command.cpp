@@ -106,6 +106,7 @@ void add_measure(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("--device", options->device, "cuda, xpu or cpu; the first that is there by default")
       ->check(CLI::IsMember({"cuda", "xpu", "cpu"}));
   add_common(*command, common);
+  command->add_option("-o", common.out, "the same as --out");
   command->callback([options, &common, &action] { action = [options, &common] { return run(*options, common); }; });
 }
 

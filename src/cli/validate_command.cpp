@@ -67,7 +67,7 @@ Result<bool> read_table(const std::string& file, const simulate::Parameters& par
       return true;
     }
     case validate::Table::kMatmul: {
-      TRY_INTO(findings.matmul, validate::validate_matmul(text, file));
+      TRY_INTO(findings.matmul, validate::validate_matmul(text, file, parameters.compute));
       return true;
     }
   }
@@ -152,7 +152,14 @@ int run_calibrated(const Findings& findings, const CommonOptions& common) {
 
 /// The errors of constants that did not see the rows they predict; or the constants themselves.
 int run_left_out(const ValidateOptions& options, const Findings& findings, const CommonOptions& common) {
-  if (!findings.runs) return report_error(Error{"--leave-out and --fit need a table of runs", {}, {}});
+  if (findings.matmul && !findings.runs) {
+    if (options.leave_out != "accelerator" || options.fit)
+      return report_error(Error{"a table of kernels is left out by accelerator", {}, {"expected --leave-out accelerator"}});
+    Findings left = findings;
+    validate::leave_out_accelerators(*left.matmul);
+    return deliver(common, present(left, common));
+  }
+  if (!findings.runs) return report_error(Error{"--leave-out and --fit need a table of runs or of kernels", {}, {}});
   const auto by = validate::parse_left_out(options.leave_out.empty() ? "source" : options.leave_out);
   if (!by) return report_error(by.error());
   const validate::LeaveOutReport report = validate::leave_out(*findings.runs, *by);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "generations.hpp"
 
+#include <cmath>
+
 namespace chokepoint::compute {
 
 using hardware::Architecture;
@@ -64,6 +66,34 @@ Sustained default_sustained() {
   set(Architecture::kGaudi, 0.70, 0.490e-12);
   set(Architecture::kTpu, 0.85, 0);
   return out;
+}
+
+Constants as_if_unmeasured(Constants constants, Architecture architecture) {
+  constexpr std::array<Architecture, 3> kMeasured{Architecture::kAmpere, Architecture::kHopper, Architecture::kBlackwell};
+  const auto sustained = [&](Architecture a) -> SustainedConstants& { return constants.sustained[static_cast<std::size_t>(a)]; };
+  const Family family = family_of(architecture);
+  bool shared = family == Family::kMatrixCore || family == Family::kSystolic;  // each has several generations
+  double tile = 0, log_overhead = 0, families = 0, log_energy = 0, generations = 0;
+  for (const Architecture other : kMeasured) {
+    if (other == architecture) continue;
+    shared = shared || family_of(other) == family;
+    const FamilyConstants& values = constants.families[static_cast<std::size_t>(family_of(other))];
+    tile += values.tile_fraction;
+    log_overhead += std::log(values.tile_overhead_s);
+    families += 1;
+    const SustainedConstants& seen = sustained(other);
+    log_energy += std::log(seen.fraction / std::pow(seen.reference_w_per_flops, constants.gemm.power_exponent));
+    generations += 1;
+  }
+  if (!shared) {
+    FamilyConstants& own = constants.families[static_cast<std::size_t>(family)];
+    own.tile_fraction = tile / families;
+    own.tile_overhead_s = std::exp(log_overhead / families);
+  }
+  SustainedConstants& own = sustained(architecture);
+  if (own.reference_w_per_flops > 0)
+    own.fraction = std::exp(log_energy / generations) * std::pow(own.reference_w_per_flops, constants.gemm.power_exponent);
+  return constants;
 }
 
 Origin sustained_origin(Architecture architecture) {

@@ -169,12 +169,13 @@ std::string matmul_json(const validate::MatmulReport& report) {
   json["schema"] = "chokepoint.validate_matmul/1";
   json["overall"] = summary_json(report.overall);
   json["by_table"] = summaries_json(report.by_table);
+  if (!report.left_out_by_table.empty()) json["left_out_by_table"] = summaries_json(report.left_out_by_table);
   json["rows"] = Json::array();
   for (const validate::MatmulRow& row : report.rows) {
     json["rows"].push_back({{"row", row.row}, {"accelerator", row.accelerator}, {"table", row.table}, {"kernel", row.kernel},
                             {"measured_time_s", value_or_null(row.measured_time_s)},
                             {"predicted_time_s", value_or_null(row.predicted_time_s)},
-                            {"error", value_or_null(row.error)}, {"reason", text_or_null(row.reason)}});
+                            {"error", value_or_null(row.error)}, {"left_out_error", value_or_null(row.left_out_error)}, {"reason", text_or_null(row.reason)}});
   }
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -271,7 +271,10 @@ std::string matmul_text(const validate::MatmulReport& report, const Style& style
                                            report.overall.rows, percent(report.overall.coverage())));
   out += fmt::format("median error {}, p90 {}, bias {}\n", percent(report.overall.median_absolute),
                      percent(report.overall.p90_absolute), signed_percent(report.overall.bias));
-  return out + table(style, "Table", report.by_table, true);
+  out += table(style, "Table", report.by_table, true);
+  if (!report.left_out_by_table.empty())
+    out += table(style, "Its accelerator left out", report.left_out_by_table, true);
+  return out;
 }
 
 std::string parameters_text(const std::vector<Parameter>& parameters, const Style& style) {

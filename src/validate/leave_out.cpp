@@ -77,24 +77,6 @@ Teaching teaching_rows(const RunsReport& runs) {
   return teaching;
 }
 
-/// A generation nobody measured: what its neighbour of the same vendor reaches.
-Architecture neighbour(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::kVolta: return Architecture::kAmpere;
-    case Architecture::kTuring: return Architecture::kVolta;
-    case Architecture::kAmpere: return Architecture::kHopper;
-    case Architecture::kAda: return Architecture::kAmpere;
-    case Architecture::kHopper: return Architecture::kAmpere;
-    case Architecture::kBlackwell: return Architecture::kHopper;
-    case Architecture::kCdna2: return Architecture::kCdna3;
-    case Architecture::kCdna3: return Architecture::kCdna2;
-    case Architecture::kCdna4: return Architecture::kCdna3;
-    case Architecture::kGaudi: return Architecture::kAmpere;
-    case Architecture::kTpu: return Architecture::kAmpere;
-  }
-  return architecture;
-}
-
 /// Per row of the table: what came out under the constants of its group.
 struct Outcome {
   std::vector<std::optional<double>> error;
@@ -189,10 +171,8 @@ GroupFit fit_without(const std::string& group, LeftOut by, const RunsReport& run
     if (by == LeftOut::kAccelerator && row.job && group_of(row, by) == group) left_out.insert(row.job->accelerator.architecture);
   }
   GroupFit fit{group, calibrate::moved(linear, calibrate::solve(linear, weight, sigmas, kRobust, prior_change))};
-  const compute::Generations known = fit.parameters.compute.generations;
-  for (const Architecture architecture : left_out) {
-    fit.parameters.compute.generations[static_cast<std::size_t>(architecture)] = known[static_cast<std::size_t>(neighbour(architecture))];
-  }
+  for (const Architecture architecture : left_out)
+    fit.parameters.compute = compute::as_if_unmeasured(fit.parameters.compute, architecture);
   return fit;
 }
 

@@ -46,7 +46,7 @@ struct Measured {
   double n = 0;
   double k = 0;
   Dtype dtype = Dtype::kBf16;
-  std::string_view notes;
+  std::string notes;
 };
 
 struct Timing {
@@ -125,11 +125,11 @@ Result<Measured> read(const CsvTable& table, const CsvRow& row) {
   out.m = m.value_or(0);
   out.n = n.value_or(0);
   out.k = k.value_or(0);
-  out.notes = table.text(row, "notes");
+  out.notes = std::string(table.text(row, "notes"));
   return out;
 }
 
-MatmulRow predict_row(const CsvTable& table, const CsvRow& row) {
+MatmulRow predict_row(const CsvTable& table, const CsvRow& row, const compute::Constants& constants) {
   MatmulRow out;
   out.row = row.number;
   if (!row.refused.empty()) {
@@ -151,10 +151,12 @@ MatmulRow predict_row(const CsvTable& table, const CsvRow& row) {
   }
   // Benchmarks loop a kernel some hundred times. A loop over within tens of milliseconds ends before the board's power
   // controller reacts, and so does a "maximum achievable" rate; everything else runs at the clocks of training.
-  const bool burst = starts_with_ignoring_case(measured->notes, "MAMF");
-  auto time = timing(KernelModel(*part, burst ? Clock::kBurst : Clock::kSustained), *measured);
-  if (time && !burst && time->flops / measured->flops_per_s < kBriefKernel_s)
-    time = timing(KernelModel(*part, Clock::kBurst), *measured);
+  Clock clock = starts_with_ignoring_case(measured->notes, "MAMF") ? Clock::kBurst : Clock::kSustained;
+  auto time = timing(KernelModel(*part, clock, constants), *measured);
+  if (time && time->flops / measured->flops_per_s < kBriefKernel_s) {
+    clock = Clock::kBurst;
+    time = timing(KernelModel(*part, clock, constants), *measured);
+  }
   if (!time) {
     out.reason = "the row gives no sizes: m, n, k are empty and the notes name no known operator";
     return out;
@@ -165,12 +167,18 @@ MatmulRow predict_row(const CsvTable& table, const CsvRow& row) {
   out.measured_time_s = time->flops / measured->flops_per_s;
   out.predicted_time_s = time->predicted_s;
   out.error = time->predicted_s / *out.measured_time_s - 1;
+  out.part = part->name;
+  out.architecture = part->architecture;
+  out.time_s = [part = *part, clock, row = *measured](const compute::Constants& other) {
+    const auto again = timing(KernelModel(part, clock, other), row);
+    return again ? again->predicted_s : 0.0;
+  };
   return out;
 }
 
 }  // namespace
 
-Result<MatmulReport> validate_matmul(std::string_view csv, const std::string& file) {
+Result<MatmulReport> validate_matmul(std::string_view csv, const std::string& file, const compute::Constants& constants) {
   TRY_INTO(const CsvTable table, CsvTable::parse(csv, file));
   for (const char* column : {"accelerator", "dtype", "m", "n", "k", "measured_tflops"})
     if (!table.has(column))
@@ -180,7 +188,7 @@ Result<MatmulReport> validate_matmul(std::string_view csv, const std::string& fi
   std::map<std::string, std::vector<std::optional<double>>> by_table;
   std::vector<std::optional<double>> all;
   for (const CsvRow& row : table.rows()) {
-    report.rows.push_back(predict_row(table, row));
+    report.rows.push_back(predict_row(table, row, constants));
     const MatmulRow& last = report.rows.back();
     by_table[last.kernel.empty() ? last.table : last.table + ", " + last.kernel].push_back(last.error);
     all.push_back(last.error);

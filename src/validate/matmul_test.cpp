@@ -57,6 +57,25 @@ TEST(Matmul, RowsThatCannotBePredictedCountAgainstCoverage) {
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(report.rows[static_cast<std::size_t>(i)].reason.empty()) << i;
 }
 
+TEST(Matmul, ALeftOutAcceleratorIsPredictedFromTheOthersOfItsGeneration) {
+  // The 400 W board runs this product at 250 TFLOP/s. The table's only other Ampere board, at 300 W, is twice as slow as
+  // the model says, so constants that did not see the first board must predict it slower than the shipped ones do.
+  const std::string slow = "A100-PCIe-80GB,bf16,8192,8192,8192,115,312,lab:x,loop\n";
+  auto report = validated("A100-SXM4-80GB,bf16,8192,8192,8192,250,312,lab:x,loop\n" + slow + slow + slow + slow);
+  leave_out_accelerators(report);
+  ASSERT_TRUE(report.rows[0].left_out_error);
+  EXPECT_GT(*report.rows[0].left_out_error, *report.rows[0].error + 0.1);
+  EXPECT_EQ(report.left_out_by_table.size(), 2u);
+}
+
+TEST(Matmul, AGenerationWithoutOtherBoardsComesFromTheOtherGenerations) {
+  auto report = validated("H200-SXM,bf16,8192,8192,8192,700,989,lab:x,loop\n");
+  leave_out_accelerators(report);
+  ASSERT_TRUE(report.rows[0].left_out_error);
+  // Energy per FLOP of Ampere and Blackwell at Hopper's power: a sustained share between 0.5 and 0.8.
+  EXPECT_NEAR(*report.rows[0].left_out_error, 0.1, 0.25);
+}
+
 TEST(Matmul, AMissingColumnIsAnErrorThatNamesIt) {
   const auto report = validate_matmul("accelerator,dtype,m,n,measured_tflops\nx,bf16,1,1,1\n", "t.csv");
   ASSERT_FALSE(report);
@@ -73,8 +92,7 @@ TEST(Matmul, PublishedTablesStayWithinTheirMeasuredError) {
   EXPECT_LE(report->overall.median_absolute, 0.06);
   for (const Summary& s : report->by_table) {
     if (s.predicted < 30 || s.name.find("product") == std::string::npos) continue;
-    // Short benchmarks: parts at 300 W run them faster than they sustain a step (docs/models/compute.md).
-    EXPECT_LE(s.median_absolute, 0.08) << s.name;
+    EXPECT_LE(s.median_absolute, 0.06) << s.name;
   }
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Published measurements against predictions: every row is predicted or says why not; every source counts once.
+#include <chokepoint/compute/constants.hpp>
 #include <chokepoint/base/result.hpp>
 #include <chokepoint/collective/constants.hpp>
 #include <chokepoint/parallel/job.hpp>
 #include <chokepoint/simulate/predict.hpp>
 #include <chokepoint/validate/residuals.hpp>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -155,17 +157,25 @@ struct MatmulRow {
   std::optional<double> measured_time_s;
   std::optional<double> predicted_time_s;
   std::optional<double> error;                ///< predicted / measured - 1
+  std::optional<double> left_out_error;       ///< with constants that did not see this accelerator
   std::string reason;                         ///< why there is no prediction
   bool refused = false;                       ///< the text of the row cannot be read
+  std::string part;                           ///< catalogue name of the accelerator
+  hardware::Architecture architecture = hardware::Architecture::kAmpere;
+  std::function<double(const compute::Constants&)> time_s;  ///< the model of this row; empty without a prediction
 };
 struct MatmulReport {
   std::vector<MatmulRow> rows;
   std::vector<Summary> by_table;
+  std::vector<Summary> left_out_by_table;     ///< filled by leave_out_accelerators()
   Summary overall;
 };
 /// Columns of measurements/matmul_efficiency.csv. The notes of a row say how it was measured (burst or sustained,
 /// operator and its sizes).
-Result<MatmulReport> validate_matmul(std::string_view csv, const std::string& file);
+Result<MatmulReport> validate_matmul(std::string_view csv, const std::string& file, const compute::Constants& constants = {});
+/// Predicts the products of each accelerator with constants that did not see it: those of its generation start from the
+/// other generations and are fitted on the other accelerators of its own, if there are any.
+void leave_out_accelerators(MatmulReport& report);
 /// A table of `measure --compute`: every kernel beside the model's time on the part that the table names. A part the
 /// catalogue does not have (a CPU) leaves every row without a prediction.
 Result<MatmulReport> validate_measured_compute(std::string_view json, const std::string& file);
