@@ -124,4 +124,10 @@ Origin sustained_origin(Architecture architecture) {
   return {"", kEstimate};
 }
 
+bool has_product_table(hardware::Architecture architecture) {
+  using hardware::Architecture;
+  // The others are known by single bursts at best.
+  return architecture == Architecture::kAmpere || architecture == Architecture::kHopper || architecture == Architecture::kBlackwell;
+}
+
 }  // namespace chokepoint::compute

@@ -161,6 +161,7 @@ Result<bool> read_software(const Fields& fields, const Options& options, paralle
   if (framework) {
     TRY_INTO(job.framework, parallel::parse_framework(*framework));
   } else {
+    job.framework_assumed = true;
     job.assumptions.push_back({"framework: fused kernels and overlap as in Megatron-Core; FSDP as in PyTorch", {}});
   }
   TRY_INTO(const auto attention, fields.text("attention", options.attention));

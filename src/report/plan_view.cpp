@@ -18,20 +18,6 @@ namespace {
 /// Below this width the table leaves out MFU and the bar.
 constexpr int kNarrow = 110;
 
-/// Two candidates whose difference is smaller than what the model can tell apart. Both run on the same machine, so only
-/// the classes in which they differ carry error: 15 % of the difference of each class, compute's 4 %.
-bool tied(const Prediction& a, const Prediction& b) {
-  double variance = 0;
-  for (int i = 0; i < simulate::kBillCount; ++i) {
-    const auto index = static_cast<std::size_t>(i);
-    const double larger = std::max(a.bill[index], b.bill[index]);
-    const bool arithmetic = i == static_cast<int>(Bill::kCompute) || i == static_cast<int>(Bill::kRecompute);
-    const double sigma = arithmetic ? 0.04 * std::abs(a.bill[index] - b.bill[index]) + 0.005 * larger : 0.15 * larger;
-    variance += sigma * sigma;
-  }
-  return std::abs(a.step_time_s - b.step_time_s) < 1.28 * std::sqrt(variance);
-}
-
 int title_columns(const plan::Plan& plan) {
   int columns = 8;
   for (const Prediction& p : plan.candidates) columns = std::max(columns, display_width(parallel::title(p.strategy)));
@@ -55,7 +41,7 @@ std::string candidate_table(const plan::Plan& plan, const Style& style) {
   out += style.width < kNarrow ? "  memory\n" : "  MFU    memory\n";
   bool ties = false;
   for (std::size_t i = 0; i < plan.candidates.size(); ++i) {
-    const bool tie = i > 0 && tied(plan.candidates[0], plan.candidates[i]);
+    const bool tie = i > 0 && plan::tied(plan.candidates[0], plan.candidates[i]);
     ties = ties || tie;
     const std::string line = fmt::format("{:>2}{} {}", i + 1, tie ? "=" : " ", candidate_line(plan.candidates[i], columns, style));
     out += (i == 0 ? style.bold(line) : line) + "\n";

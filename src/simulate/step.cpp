@@ -344,6 +344,7 @@ Result<Prediction> Predictor::predict(const Strategy& strategy) const {
   const StepContext c{impl_->job, full, software, impl_->kernels, impl_->launches, impl_->network, groups, impl_->parameters.step, tokens};
   impl_->describe(c, impl_->layer(c), p);
   p.assumptions = impl_->job.assumptions;
+  for (Note& note : why_band_is_wide(impl_->job, p)) p.assumptions.push_back(std::move(note));
   const parallel::Job& job = impl_->job;
   const double square = model::forward_flops(job.model, job.sequence, false).total;
   const double half = model::forward_flops(job.model, job.sequence, true).total;

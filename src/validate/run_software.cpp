@@ -133,6 +133,7 @@ void fill_software(const RunFields& row, MappedRun& run) {
   parallel::Job& job = run.job;
   const auto stated = framework_from_words(row.framework);
   job.framework = stated.value_or(framework_from_words(row.source_id + " " + row.source).value_or(Framework::kPytorch));
+  job.framework_assumed = !stated;
   if (!stated) {
     note(run, fmt::format("framework {}: {}", row.framework.empty() ? "not stated" : "'" + row.framework + "' not known",
                           parallel::name(job.framework)));

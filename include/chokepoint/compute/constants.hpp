@@ -101,6 +101,8 @@ struct Constants {
 /// The same constants for a generation that nobody measured: its energy per FLOP from the generations that were (Ampere,
 /// Hopper, Blackwell), and its family's tiles from the other families unless another generation shares them.
 Constants as_if_unmeasured(Constants constants, hardware::Architecture architecture);
+/// Whether products of this generation were measured over shapes; else its constants follow bursts and its neighbours.
+bool has_product_table(hardware::Architecture architecture);
 
 /// Every constant with its name, source and kind, and the place to write it. Valid as long as `constants`.
 std::vector<ParameterRef> refs(Constants& constants);

@@ -87,6 +87,7 @@ struct Job {
   bool causal = true;               ///< the kernel skips masked blocks
   Framework framework = Framework::kMegatron;
   bool compiled = false;            ///< torch.compile or CUDA graphs: fewer, fused launches
+  bool framework_assumed = false;   ///< nobody said which
   int year = 2025;                  ///< software generation, for launch cost and fusion defaults
   bool fp32_gradients = true;       ///< main gradients accumulate and reduce in fp32
   bool token_once_per_host = false; ///< experts get tokens through one copy per host (DeepEP, HybridEP), not one per expert

@@ -43,4 +43,7 @@ struct Plan {
 
 Result<Plan> make_plan(const parallel::Job& job, const Options& options = {});
 
+/// Whether the model can tell two strategies of one job apart; the errors they share do not count.
+bool tied(const simulate::Prediction& a, const simulate::Prediction& b);
+
 }  // namespace chokepoint::plan

@@ -10,7 +10,7 @@ namespace chokepoint::simulate {
 struct Constants {
   /// Products and memory passes inside a step against the same kernels alone: caches hold other data, clocks follow the
   /// mixed load, small gaps follow each kernel. Attention runs long enough not to notice.
-  double kernel_in_step = 1.15;
+  double kernel_in_step = 1.22;
   /// The same where kernels are fused by hand and casts ride along (Transformer Engine, Megatron-Core from 2023).
   double kernel_in_step_fused = 1.06;
   /// Kernels of one machine against the model's: its clocks, cooling, memory and library versions.
@@ -25,7 +25,7 @@ struct Constants {
   double sharded_unit_host_s = 0.3e-3;  ///< hooks of sharded units per pass: unshard, reshard, record streams
   double moe_host_factor = 1.6;  ///< host work of a mixture-of-experts layer against a dense one: routing, counts
   /// Host work once per step that nothing hides: data hand-over, loss readback, gradient-norm check, logging.
-  double step_fixed_s = 0.012;
+  double step_fixed_s = 0.017;
   double communication_units = 18;  ///< SMs that communication kernels hold while they overlap
   /// Share of tensor-parallel communication left when products are cut into pieces that overlap it.
   double async_tensor_exposed = 0.55;
@@ -44,6 +44,8 @@ struct Constants {
   double band_bubble = 0.20;
   double band_wires_measured = 0.40;  ///< collectives measured in the same job
   double band_wires = 0.60;
+  double band_generation = 0.12;      ///< added where no products of the accelerator's generation were measured
+  double band_framework = 0.08;       ///< added where the framework is not known
   double band_source = 0.10;          ///< software versions, clocks, what the description leaves out
 };
 
