@@ -9,6 +9,7 @@ set(CHOKEPOINT_LAYERS
   "1 hardware"    # catalogue of accelerators, links, NICs, host and fabric templates
   "1 model"       # transformer description -> parameters, operators, FLOPs
   "2 wiring"      # nvidia-smi topo -m, NCCL topology XML, cluster YAML -> topology
+  "2 trace"       # Kineto, Nsight, flight recorder, logs -> columns
   "2 compute"     # operators on an accelerator -> time
   "3 measure"     # kernel times of the user's own machine: the script, its table
   "3 parallel"    # job, strategy, memory per rank
@@ -16,6 +17,7 @@ set(CHOKEPOINT_LAYERS
   "4 job"         # job file, options, framework settings -> a job
   "4 simulate"    # one training step -> time, bill, memory
   "5 plan"        # enumerate, prune, rank
+  "5 diagnose"    # measured timelines: bill, wait and wire, causes
   "5 calibrate"   # measured times -> parameters with uncertainty
   "6 validate"    # published measurements against predictions; constants left out
   "7 report"      # results -> text, JSON, SVG

@@ -35,6 +35,7 @@ void add_predict(CLI::App& app, CommonOptions& common, Action& action);
 void add_plan(CLI::App& app, CommonOptions& common, Action& action);
 void add_calibrate(CLI::App& app, CommonOptions& common, Action& action);
 void add_measure(CLI::App& app, CommonOptions& common, Action& action);
+void add_diagnose(CLI::App& app, CommonOptions& common, Action& action);
 void add_validate(CLI::App& app, CommonOptions& common, Action& action);
 
 }  // namespace chokepoint::cli

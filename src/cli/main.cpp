@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
   add_predict(app, common, action);
   add_plan(app, common, action);
   add_calibrate(app, common, action);
+  add_diagnose(app, common, action);
   add_validate(app, common, action);
   add_measure(app, common, action);
   add_wiring(app, common, action);

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/base/units.hpp>
+#include <chokepoint/report/diagnose_view.hpp>
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "table.hpp"
+
+namespace chokepoint::report {
+
+using namespace diagnose;
+using simulate::Bill;
+
+namespace {
+
+constexpr std::size_t kMostRanks = 8;       // one screen
+constexpr std::size_t kMostCollectives = 6;
+
+double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+std::string percent(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole)) : std::string("-");
+}
+
+std::string head(const Diagnosis& d) {
+  std::string text = fmt::format("{} {} of {}", d.ranks.size(), d.ranks.size() == 1 ? "rank" : "ranks", d.world_size);
+  std::size_t steps = 0;
+  std::int64_t span = 0;
+  for (const RankResult& r : d.ranks) {
+    steps = std::max(steps, r.steps.size());
+    span = std::max(span, r.time.span_ns);
+  }
+  text += fmt::format(" · {} on the device", format_duration(seconds(span)));
+  if (steps > 0) text += fmt::format(" · {} {}", steps, steps == 1 ? "step" : "steps");
+  return text;
+}
+
+/// Bill of all ranks together, largest first, as bars.
+std::string bill_text(const Diagnosis& d, const Style& style) {
+  MeasuredBill sum;
+  for (const RankResult& r : d.ranks) sum += r.bill;
+  const std::int64_t whole = sum.total_ns();
+  std::vector<int> order(simulate::kBillCount);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&sum](int a, int b) { return sum.ns[static_cast<std::size_t>(a)] > sum.ns[static_cast<std::size_t>(b)]; });
+  std::vector<std::vector<std::string>> rows;
+  for (const int i : order) {
+    const std::int64_t ns = sum.ns[static_cast<std::size_t>(i)];
+    if (ns == 0) continue;
+    const std::int64_t wait = sum.wait_ns[static_cast<std::size_t>(i)];
+    std::string detail;
+    if (wait > 0) detail = fmt::format("wire {}, wait {}", percent(ns - wait, whole), percent(wait, whole));
+    if (static_cast<Bill>(i) == Bill::kHost) {
+      for (int p = 0; p < kHostPartCount; ++p) {
+        const std::int64_t part = sum.host_ns[static_cast<std::size_t>(p)];
+        if (part > 0) detail += fmt::format("{}{} {}", detail.empty() ? "" : ", ", diagnose::name(static_cast<HostPart>(p)), percent(part, whole));
+      }
+    }
+    std::string name(simulate::name(static_cast<Bill>(i)));
+    if (static_cast<Bill>(i) == Bill::kOffload) name = "memory copies";
+    rows.push_back({name, percent(ns, whole), format_duration(seconds(ns) / static_cast<double>(d.ranks.size())),
+                    style.bars ? bar(static_cast<double>(ns) / static_cast<double>(whole), 20) : std::string(), detail});
+  }
+  return table({{"where the time goes", false}, {"share", true}, {"per rank", true}, {"", false}, {"", false}}, rows, style);
+}
+
+std::string ranks_text(const Diagnosis& d, const Style& style) {
+  std::vector<std::vector<std::string>> rows;
+  for (const RankResult& r : d.ranks) {
+    if (rows.size() == kMostRanks) break;
+    rows.push_back({std::to_string(r.rank), format_duration(seconds(r.time.span_ns)), percent(r.time.compute_ns, r.time.span_ns),
+                    percent(r.time.exposed_communication_ns, r.time.span_ns), percent(r.time.idle_ns(), r.time.span_ns),
+                    r.time.communication_ns > 0 ? fmt::format("{:.1f} %", 100 * r.time.overlap_fraction()) : "-",
+                    format_duration(seconds(r.collective_wait_ns)), format_duration(seconds(r.collective_wire_ns)), std::to_string(r.late_count)});
+  }
+  std::string text = table({{"rank", true}, {"span", true}, {"computing", true}, {"exposed", true}, {"idle", true}, {"overlap", true}, {"waits", true}, {"wire", true}, {"last", true}}, rows, style);
+  if (d.ranks.size() > kMostRanks) text += fmt::format("  … and {} more ranks (--json has all)\n", d.ranks.size() - kMostRanks);
+  return text;
+}
+
+/// Collectives of one group, kind and size together.
+struct Summary {
+  int count = 0;
+  std::int64_t wire_ns = 0;
+  std::int64_t wait_ns = 0;
+  double bus = 0;
+  std::map<int, int> late;
+};
+
+std::string collectives_text(const Diagnosis& d, const Style& style) {
+  std::map<std::tuple<std::string, int, std::int64_t>, Summary> sums;
+  for (const MatchedCollective& c : d.collectives) {
+    Summary& s = sums[{c.group, c.op_known ? static_cast<int>(c.op) : -1, c.bytes}];
+    ++s.count;
+    s.wire_ns += c.wire_ns();
+    s.wait_ns += c.wait_ns();
+    s.bus += c.bus_bytes_per_s();
+    if (c.late >= 0) ++s.late[d.ranks[static_cast<std::size_t>(c.late)].rank];
+  }
+  std::vector<std::pair<std::tuple<std::string, int, std::int64_t>, Summary>> order(sums.begin(), sums.end());
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second.wire_ns + a.second.wait_ns > b.second.wire_ns + b.second.wait_ns; });
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [key, s] : order) {
+    if (rows.size() == kMostCollectives) break;
+    const auto& [group, op, bytes] = key;
+    const auto late = std::max_element(s.late.begin(), s.late.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    rows.push_back({group, op >= 0 ? std::string(collective::name(static_cast<collective::Op>(op))) : "?", bytes >= 0 ? format_bytes(static_cast<double>(bytes)) : "?",
+                    std::to_string(s.count), format_duration(seconds(s.wire_ns)), format_duration(seconds(s.wait_ns)),
+                    s.bus > 0 ? format_rate(s.bus / s.count) : "-", late == s.late.end() ? "-" : fmt::format("rank {} ({}×)", late->first, late->second)});
+  }
+  if (rows.empty()) return {};
+  return "\n" + table({{"group", false}, {"operation", false}, {"size", true}, {"count", true}, {"wire", true}, {"first waits", true}, {"bus", true}, {"last to come", false}}, rows, style);
+}
+
+std::string causes_text(const Diagnosis& d, const Style& style) {
+  if (d.causes.empty()) return {};
+  std::vector<std::vector<std::string>> rows;
+  for (const Cause& c : d.causes) {
+    if (rows.size() == 5) break;
+    rows.push_back({c.what, format_duration(c.cost_s), format_duration(c.step_time_without_s)});
+  }
+  std::string text = fmt::format("\nmeasured {} · ideal {}\n", format_duration(d.measured_s), format_duration(d.ideal_s));
+  text += table({{"cause", false}, {"costs", true}, {"without it", true}}, rows, style);
+  if (!d.causes.front().remedy.empty()) text += "What helps: " + d.causes.front().remedy + "\n";
+  return text;
+}
+
+std::string defects_text(const Diagnosis& d, const Style& style) {
+  trace::Defects sum;
+  for (const RankResult& r : d.ranks) {
+    for (std::size_t i = 0; i < sum.count.size(); ++i) sum.count[i] += r.defects.count[i];
+  }
+  std::string text;
+  for (std::size_t i = 0; i < sum.count.size(); ++i) {
+    const auto defect = static_cast<trace::Defect>(i);
+    if (sum.count[i] > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", sum.count[i], trace::name(defect));
+  }
+  if (text.empty()) return {};
+  return style.dim(fmt::format("Events: {} dropped ({})", sum.dropped(), text)) + "\n";
+}
+
+}  // namespace
+
+std::string diagnose_text(const Diagnosis& d, const Style& style, bool quiet) {
+  std::string text;
+  if (!d.choke_point.empty()) text += style.bold(d.choke_point) + "\n";
+  if (quiet && !d.choke_point.empty()) return text;
+  text += head(d) + "\n\n" + bill_text(d, style);
+  if (quiet) return text;
+  text += causes_text(d, style);
+  text += "\n" + ranks_text(d, style) + collectives_text(d, style) + "\n" + defects_text(d, style);
+  for (const Note& note : d.notes) text += style.dim("Note: " + (note.pos.file.empty() ? note.text : note.pos.file + ": " + note.text)) + "\n";
+  return text;
+}
+
+}  // namespace chokepoint::report

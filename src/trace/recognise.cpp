@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/trace/trace.hpp>
+
+#include "source.hpp"
+
+namespace chokepoint::trace {
+
+std::string_view name(Format format) {
+  switch (format) {
+    case Format::kUnknown: return "unknown";
+    case Format::kChromeTrace: return "Chrome trace";
+    case Format::kOpTimeline: return "operation timeline";
+    case Format::kNsightSqlite: return "Nsight Systems SQLite export";
+    case Format::kFlightRecorder: return "NCCL flight recorder dump";
+    case Format::kExecutionGraph: return "execution graph";
+    case Format::kTrainerLog: return "trainer log";
+  }
+  return "?";
+}
+
+Format recognise(std::string_view head) {
+  const auto has = [head](std::string_view part) { return head.find(part) != std::string_view::npos; };
+  if (head.substr(0, 15) == "SQLite format 3") return Format::kNsightSqlite;
+  if (head.substr(0, 2) == "\x80\x02" || head.substr(0, 2) == "\x80\x04") return Format::kFlightRecorder;
+  if (head.substr(0, 7) == "dp_rank" && has("optype")) return Format::kOpTimeline;
+  const std::size_t first = head.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  if (first == std::string_view::npos) return Format::kUnknown;
+  if (head[first] == '[') return has("\"model_chunk\"") && has("\"step\"") ? Format::kOpTimeline : Format::kChromeTrace;
+  if (head[first] == '{') {
+    if (has("\"pg_config\"") && !has("\"traceEvents\"") && (has("\"entries\"") || has("\"pg_status\""))) return Format::kFlightRecorder;
+    if (has("\"schema\"") && has("\"nodes\"") && !has("\"traceEvents\"")) return Format::kExecutionGraph;
+    return Format::kChromeTrace;
+  }
+  return Format::kUnknown;
+}
+
+Result<Format> recognise_file(const std::string& path) {
+  constexpr std::size_t kHeadBytes = 64 * 1024;
+  TRY_INTO(const std::string head, read_head(path, kHeadBytes));
+  return recognise(head);
+}
+
+Result<std::vector<RankTrace>> read_traces(const std::string& path) {
+  TRY_INTO(const Format format, recognise_file(path));
+  if (format != Format::kChromeTrace) {
+    return fail(format == Format::kUnknown ? std::string("not a format that diagnose knows")
+                                           : "found a " + std::string(name(format)) + ", expected a trace with times",
+                {path, 0, 0}, {"known: Kineto or Chrome JSON, plain or compressed by gzip or zstd"});
+  }
+  TRY_INTO(RankTrace trace, read_chrome_trace(path));
+  std::vector<RankTrace> traces;
+  traces.push_back(std::move(trace));
+  return traces;
+}
+
+}  // namespace chokepoint::trace
