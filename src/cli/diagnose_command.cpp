@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/base/files.hpp>
 #include <chokepoint/base/parallel.hpp>
+#include <chokepoint/collective/collective.hpp>
 #include <chokepoint/diagnose/diagnose.hpp>
+#include <chokepoint/diagnose/hang.hpp>
+#include <chokepoint/diagnose/log_trend.hpp>
+#include <chokepoint/diagnose/straggler.hpp>
 #include <chokepoint/report/diagnose_view.hpp>
+#include <chokepoint/trace/flight_recorder.hpp>
+#include <chokepoint/trace/op_timeline.hpp>
 #include <chokepoint/trace/trace.hpp>
+#include <chokepoint/trace/trainer_log.hpp>
+#include <chokepoint/wiring/wiring.hpp>
 #include <memory>
 
 #include "commands.hpp"
@@ -13,7 +22,16 @@ namespace {
 
 struct DiagnoseOptions {
   std::vector<std::string> inputs;
+  std::string cluster;
+  int hosts = 1;
 };
+
+/// A cluster file, or else a catalogue name.
+Result<topology::Cluster> read_cluster(const DiagnoseOptions& options) {
+  if (!file_exists(options.cluster)) return wiring::build_cluster(options.cluster, options.hosts);
+  TRY_INTO(const std::string text, read_text_file(options.cluster));
+  return wiring::read_cluster_yaml(text, options.cluster);
+}
 
 Result<std::vector<trace::RankTrace>> read_traces(const std::vector<std::string>& paths) {
   std::vector<Result<std::vector<trace::RankTrace>>> read(paths.size());
@@ -34,12 +52,72 @@ int code_of(const diagnose::Diagnosis& d) {
   return 0;
 }
 
-int run(const DiagnoseOptions& options, const CommonOptions& common) {
+int run_traces(const DiagnoseOptions& options, const CommonOptions& common) {
   Result<std::vector<trace::RankTrace>> traces = read_traces(options.inputs);
   if (!traces) return report_error(traces.error());
-  const Result<diagnose::Diagnosis> d = diagnose::diagnose(std::move(*traces));
+  diagnose::Options how;
+  std::unique_ptr<collective::Network> network;
+  if (!options.cluster.empty()) {
+    const Result<topology::Cluster> cluster = read_cluster(options);
+    if (!cluster) return report_error(cluster.error());
+    const Result<hardware::Accelerator> accelerator = hardware::find_accelerator(cluster->hosts.front().host.accelerator);
+    if (!accelerator) return report_error(accelerator.error());
+    network = std::make_unique<collective::Network>(*cluster, *accelerator);
+    how.network = network.get();
+    how.gpus_per_host = cluster->gpus_per_host();
+  }
+  const Result<diagnose::Diagnosis> d = diagnose::diagnose(std::move(*traces), how);
   if (!d) return report_error(d.error());
   return deliver(common, common.json ? report::diagnose_json(*d) : report::diagnose_text(*d, report::terminal_style(), common.quiet), code_of(*d));
+}
+
+int run_timeline(const std::string& path, const CommonOptions& common) {
+  const Result<trace::OpTimeline> timeline = trace::read_op_timeline(path);
+  if (!timeline) return report_error(timeline.error());
+  const Result<diagnose::StragglerReport> r = diagnose::find_stragglers(*timeline);
+  if (!r) return report_error(r.error());
+  return deliver(common, common.json ? report::straggler_json(*r) : report::straggler_text(*r, report::terminal_style(), common.quiet));
+}
+
+int run_log(const std::string& path, const CommonOptions& common) {
+  const Result<trace::TrainerLog> log = trace::read_trainer_log(path);
+  if (!log) return report_error(log.error());
+  const Result<diagnose::LogReport> r = diagnose::find_trend(*log);
+  if (!r) return report_error(r.error());
+  return deliver(common, common.json ? report::log_json(*r) : report::log_text(*r, report::terminal_style(), common.quiet));
+}
+
+int run_dumps(const std::vector<std::string>& paths, const CommonOptions& common) {
+  std::vector<trace::FlightDump> dumps;
+  for (const std::string& path : paths) {
+    Result<trace::FlightDump> dump = trace::read_flight_dump(path);
+    if (!dump) return report_error(dump.error());
+    dumps.push_back(std::move(*dump));
+  }
+  const Result<diagnose::HangReport> r = diagnose::find_hang(std::move(dumps));
+  if (!r) return report_error(r.error());
+  return deliver(common, common.json ? report::hang_json(*r) : report::hang_text(*r, report::terminal_style(), common.quiet));
+}
+
+/// All files of one job have one format, except that both kinds of trace may stand together.
+int run(const DiagnoseOptions& options, const CommonOptions& common) {
+  std::size_t timelines = 0;
+  std::size_t dumps = 0;
+  std::size_t logs = 0;
+  for (const std::string& path : options.inputs) {
+    const Result<trace::Format> format = trace::recognise_file(path);
+    if (!format) return report_error(format.error());
+    timelines += *format == trace::Format::kOpTimeline ? 1 : 0;
+    dumps += *format == trace::Format::kFlightRecorder ? 1 : 0;
+    logs += *format == trace::Format::kTrainerLog ? 1 : 0;
+  }
+  if (dumps == options.inputs.size()) return run_dumps(options.inputs, common);
+  if (timelines == 1 && options.inputs.size() == 1) return run_timeline(options.inputs.front(), common);
+  if (logs == 1 && options.inputs.size() == 1) return run_log(options.inputs.front(), common);
+  if (timelines + dumps + logs > 0) {
+    return report_error({"the files are of different kinds", {}, {"give either traces of one job, or its flight recorder dumps, or one timeline of operations, or one trainer's log"}});
+  }
+  return run_traces(options, common);
 }
 
 }  // namespace
@@ -48,7 +126,9 @@ void add_diagnose(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<DiagnoseOptions>();
   CLI::App* command = app.add_subcommand("diagnose", "Real traces of a job: where the time goes, who waits for whom, why");
   add_common(*command, common);
-  command->add_option("inputs", options->inputs, "traces of one job, one or more per rank: Kineto or Chrome JSON (plain, gz, zst)")->required();
+  command->add_option("inputs", options->inputs, "traces of one job's ranks (Kineto or Chrome JSON, plain, gz or zst; Nsight SQLite), or its NCCL flight recorder dumps, or one timeline of operations, or a trainer's log")->required();
+  command->add_option("--cluster", options->cluster, "the job's wiring (cluster file or catalogue name): what its collectives should reach");
+  command->add_option("--hosts", options->hosts, "number of hosts, with a catalogue name")->check(CLI::Range(1, 1 << 20));
   command->callback([options, &common, &action] {
     action = [options, &common] { return run(*options, common); };
   });

@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <chokepoint/base/parallel.hpp>
+#include <chokepoint/base/units.hpp>
+#include <map>
 #include <set>
 
 #include "bill.hpp"
+#include "causes.hpp"
+#include "host_work.hpp"
 #include "match.hpp"
 #include "steps.hpp"
 
@@ -64,6 +68,45 @@ void note_mixed_runs(const std::vector<RankTrace>& traces, Diagnosis& d) {
   }
 }
 
+/// Hosts of a group's members, by their ranks.
+int hosts_of(const MatchedCollective& c, const Diagnosis& d, int gpus_per_host) {
+  std::set<int> hosts;
+  for (const int m : c.members) hosts.insert(d.ranks[static_cast<std::size_t>(m)].rank / gpus_per_host);
+  return static_cast<int>(hosts.size());
+}
+
+/// What the wiring should give each collective, and a note where the measured ones stay far behind.
+void expect_collectives(Diagnosis& d, const Options& options) {
+  if (options.network == nullptr || options.gpus_per_host < 1) return;
+  struct Sum {
+    double achieved = 0;
+    double expected = 0;
+    std::string_view where;
+    int count = 0;
+  };
+  std::map<std::pair<collective::Op, std::int64_t>, Sum> sums;
+  for (MatchedCollective& c : d.collectives) {
+    const int hosts = hosts_of(c, d, options.gpus_per_host);
+    if (!c.op_known || c.bytes <= 0 || c.group_size < 2 || c.group_size % hosts != 0) continue;
+    const collective::Cost cost = options.network->cost(c.op, static_cast<double>(c.bytes), {c.group_size, c.group_size / hosts, 1, 1});
+    c.expected_bus_bytes_per_s = cost.bus_bytes_per_s;
+    const double achieved = c.bus_bytes_per_s();
+    if (achieved <= 0 || cost.bus_bytes_per_s <= 0) continue;
+    Sum& sum = sums[{c.op, c.bytes}];
+    sum.achieved += achieved;
+    sum.expected += cost.bus_bytes_per_s;
+    sum.where = cost.where;
+    ++sum.count;
+  }
+  constexpr double kFarBehind = 0.7;
+  for (const auto& [key, sum] : sums) {
+    if (sum.achieved > kFarBehind * sum.expected) continue;
+    d.notes.push_back({std::string(collective::name(key.first)) + " of " + format_bytes(static_cast<double>(key.second)) + " reaches " +
+                           format_rate(sum.achieved / sum.count) + " on the bus, the wiring gives " + format_rate(sum.expected / sum.count) +
+                           (sum.where.empty() ? std::string() : " (limit: " + std::string(sum.where) + ")"), {}});
+  }
+}
+
 void sum_collectives(Diagnosis& d, const std::vector<RankTrace>& traces) {
   for (const MatchedCollective& c : d.collectives) {
     if (c.members.size() < 2) continue;
@@ -89,28 +132,31 @@ void bill_rank(const RankTrace& trace, const CommunicationView& view, RankResult
 }  // namespace
 
 Result<Diagnosis> diagnose(std::vector<RankTrace> traces, const Options& options) {
-  static_cast<void>(options);
   if (traces.empty()) return fail("nothing to diagnose: no traces");
   Diagnosis d;
   TRY_INTO([[maybe_unused]] const bool settled, settle_ranks(traces, d.notes));
   note_world(traces, d);
-  note_mixed_runs(traces, d);
-  for (const RankTrace& t : traces) {
+  for (RankTrace& t : traces) {
+    const bool on_host = use_host_as_device(t);
     RankResult rank;
     rank.file = t.file;
     rank.rank = t.rank;
     rank.rank_known = t.rank_known;
     rank.defects = t.defects;
     rank.notes = t.notes;
+    if (on_host) rank.notes.emplace_back("no device work: the host's operators stand for it");
     d.ranks.push_back(std::move(rank));
     if (t.device.size() == 0) d.notes.push_back({"holds no device work: nothing to bill", {t.file, 0, 0}});
   }
+  note_mixed_runs(traces, d);
   d.collectives = match_collectives(traces);
   align_clocks(traces, d.collectives, d.ranks);
   time_collectives(traces, d.ranks, d.collectives);
+  expect_collectives(d, options);
   sum_collectives(d, traces);
   const std::vector<CommunicationView> views = communication_views(traces, d.collectives);
   parallel_for(traces.size(), [&](std::size_t m) { bill_rank(traces[m], views[m], d.ranks[m]); });
+  if (options.causes) find_causes(traces, views, d);
   return d;
 }
 

@@ -142,6 +142,13 @@ std::vector<std::string> signature_of(const std::vector<RankTrace>& traces, cons
   return words;
 }
 
+std::int64_t median_duration(const std::vector<RankTrace>& traces, const Sequence& s) {
+  const trace::DeviceEvents& d = traces[static_cast<std::size_t>(s.member)].device;
+  std::vector<std::int64_t> durations;
+  for (const std::size_t i : s.events) durations.push_back(d.end_ns[i] - d.start_ns[i]);
+  return median(std::move(durations));
+}
+
 /// How far apart two sequences end, operation by operation, once a constant difference of clocks is taken out. Ranks of one
 /// group end together; ranks of different groups do not.
 std::int64_t misfit(const std::vector<RankTrace>& traces, const Sequence& a, const Sequence& b) {
@@ -160,11 +167,12 @@ std::vector<std::vector<Sequence>> inferred_groups(const std::vector<RankTrace>&
   for (Sequence& s : nameless) alike[signature_of(traces, s)].push_back(std::move(s));
   std::vector<std::vector<Sequence>> groups;
   constexpr std::int64_t kTogether_ns = 100'000;  // ends of one collective spread by some microseconds; unrelated ones by far more
+  constexpr std::int64_t kOfDuration = 20;        // over a slow network by up to 1/20 of their duration
   for (auto& [signature, sequences] : alike) {
     const std::size_t first_group = groups.size();
     for (Sequence& s : sequences) {
       std::vector<Sequence>* best = nullptr;
-      std::int64_t best_misfit = kTogether_ns + 1;
+      std::int64_t best_misfit = std::max(kTogether_ns, median_duration(traces, s) / kOfDuration) + 1;
       for (std::size_t g = first_group; g < groups.size(); ++g) {
         const bool taken = std::any_of(groups[g].begin(), groups[g].end(), [&s](const Sequence& other) { return other.member == s.member; });
         if (taken) continue;
@@ -297,7 +305,9 @@ Alignment fit(std::vector<SharedEnd> shared) {
     };
     const std::int64_t run = part(n - third, &SharedEnd::at_ns) - part(0, &SharedEnd::at_ns);
     const std::int64_t rise = part(n - third, &SharedEnd::later_ns) - part(0, &SharedEnd::later_ns);
+    constexpr double kMostDrift = 1e-3;  // quartz stays within 100 ppm; more is no drift but something else
     if (run > 0) a.drift = static_cast<double>(rise) / static_cast<double>(run);
+    if (std::fabs(a.drift) > kMostDrift) a.drift = 0;
   }
   std::vector<std::int64_t> rest;
   for (const SharedEnd& s : shared) rest.push_back(s.later_ns - std::llround(a.drift * static_cast<double>(s.at_ns - a.from_ns)));

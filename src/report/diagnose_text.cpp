@@ -8,6 +8,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "diagnose_parts.hpp"
 #include "table.hpp"
 
 namespace chokepoint::report {
@@ -19,8 +20,6 @@ namespace {
 
 constexpr std::size_t kMostRanks = 8;       // one screen
 constexpr std::size_t kMostCollectives = 6;
-
-double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 std::string percent(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole)) : std::string("-");
@@ -34,7 +33,7 @@ std::string head(const Diagnosis& d) {
     steps = std::max(steps, r.steps.size());
     span = std::max(span, r.time.span_ns);
   }
-  text += fmt::format(" · {} on the device", format_duration(seconds(span)));
+  text += fmt::format(" · {} on the device", format_duration(seconds_of(span)));
   if (steps > 0) text += fmt::format(" · {} {}", steps, steps == 1 ? "step" : "steps");
   return text;
 }
@@ -62,7 +61,7 @@ std::string bill_text(const Diagnosis& d, const Style& style) {
     }
     std::string name(simulate::name(static_cast<Bill>(i)));
     if (static_cast<Bill>(i) == Bill::kOffload) name = "memory copies";
-    rows.push_back({name, percent(ns, whole), format_duration(seconds(ns) / static_cast<double>(d.ranks.size())),
+    rows.push_back({name, percent(ns, whole), format_duration(seconds_of(ns) / static_cast<double>(d.ranks.size())),
                     style.bars ? bar(static_cast<double>(ns) / static_cast<double>(whole), 20) : std::string(), detail});
   }
   return table({{"where the time goes", false}, {"share", true}, {"per rank", true}, {"", false}, {"", false}}, rows, style);
@@ -72,10 +71,10 @@ std::string ranks_text(const Diagnosis& d, const Style& style) {
   std::vector<std::vector<std::string>> rows;
   for (const RankResult& r : d.ranks) {
     if (rows.size() == kMostRanks) break;
-    rows.push_back({std::to_string(r.rank), format_duration(seconds(r.time.span_ns)), percent(r.time.compute_ns, r.time.span_ns),
+    rows.push_back({std::to_string(r.rank), format_duration(seconds_of(r.time.span_ns)), percent(r.time.compute_ns, r.time.span_ns),
                     percent(r.time.exposed_communication_ns, r.time.span_ns), percent(r.time.idle_ns(), r.time.span_ns),
                     r.time.communication_ns > 0 ? fmt::format("{:.1f} %", 100 * r.time.overlap_fraction()) : "-",
-                    format_duration(seconds(r.collective_wait_ns)), format_duration(seconds(r.collective_wire_ns)), std::to_string(r.late_count)});
+                    format_duration(seconds_of(r.collective_wait_ns)), format_duration(seconds_of(r.collective_wire_ns)), std::to_string(r.late_count)});
   }
   std::string text = table({{"rank", true}, {"span", true}, {"computing", true}, {"exposed", true}, {"idle", true}, {"overlap", true}, {"waits", true}, {"wire", true}, {"last", true}}, rows, style);
   if (d.ranks.size() > kMostRanks) text += fmt::format("  … and {} more ranks (--json has all)\n", d.ranks.size() - kMostRanks);
@@ -109,7 +108,7 @@ std::string collectives_text(const Diagnosis& d, const Style& style) {
     const auto& [group, op, bytes] = key;
     const auto late = std::max_element(s.late.begin(), s.late.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     rows.push_back({group, op >= 0 ? std::string(collective::name(static_cast<collective::Op>(op))) : "?", bytes >= 0 ? format_bytes(static_cast<double>(bytes)) : "?",
-                    std::to_string(s.count), format_duration(seconds(s.wire_ns)), format_duration(seconds(s.wait_ns)),
+                    std::to_string(s.count), format_duration(seconds_of(s.wire_ns)), format_duration(seconds_of(s.wait_ns)),
                     s.bus > 0 ? format_rate(s.bus / s.count) : "-", late == s.late.end() ? "-" : fmt::format("rank {} ({}×)", late->first, late->second)});
   }
   if (rows.empty()) return {};

@@ -30,9 +30,7 @@ std::vector<std::uint32_t> order_by_start(const std::vector<std::int64_t>& start
   return order;
 }
 
-void sort_device(DeviceEvents& d) {
-  const std::vector<std::uint32_t> order = order_by_start(d.start_ns, d.end_ns);
-  if (order.empty()) return;
+void reorder_device(DeviceEvents& d, const std::vector<std::uint32_t>& order) {
   reorder(d.start_ns, order);
   reorder(d.end_ns, order);
   reorder(d.name, order);
@@ -43,15 +41,44 @@ void sort_device(DeviceEvents& d) {
   reorder(d.work, order);
 }
 
-void sort_host(HostEvents& h) {
-  const std::vector<std::uint32_t> order = order_by_start(h.start_ns, h.end_ns);
-  if (order.empty()) return;
+void reorder_host(HostEvents& h, const std::vector<std::uint32_t>& order) {
   reorder(h.start_ns, order);
   reorder(h.end_ns, order);
   reorder(h.name, order);
   reorder(h.thread, order);
   reorder(h.correlation, order);
   reorder(h.kind, order);
+}
+
+/// Events whose start lies within 30 days of the middle one: a broken time must not define the span. Empty: all of them.
+std::vector<std::uint32_t> plausible(const std::vector<std::int64_t>& start) {
+  constexpr std::int64_t kFar_ns = 30ll * 24 * 3600 * 1'000'000'000;
+  if (start.empty()) return {};
+  const auto [least, most] = std::minmax_element(start.begin(), start.end());
+  if (*most - *least <= kFar_ns) return {};
+  std::vector<std::int64_t> copy = start;
+  const auto middle = copy.begin() + static_cast<std::ptrdiff_t>(copy.size() / 2);
+  std::nth_element(copy.begin(), middle, copy.end());
+  std::vector<std::uint32_t> kept;
+  for (std::size_t i = 0; i < start.size(); ++i) {
+    const std::int64_t apart = start[i] - *middle;
+    if (apart <= kFar_ns && apart >= -kFar_ns) kept.push_back(static_cast<std::uint32_t>(i));
+  }
+  return kept;
+}
+
+void drop_far_events(RankTrace& trace) {
+  const auto count_lost = [&trace](std::size_t before, std::size_t after) {
+    for (std::size_t i = after; i < before; ++i) trace.defects.add(Defect::kBadTime);
+  };
+  if (const std::vector<std::uint32_t> kept = plausible(trace.device.start_ns); !kept.empty()) {
+    count_lost(trace.device.size(), kept.size());
+    reorder_device(trace.device, kept);
+  }
+  if (const std::vector<std::uint32_t> kept = plausible(trace.host_events.start_ns); !kept.empty()) {
+    count_lost(trace.host_events.size(), kept.size());
+    reorder_host(trace.host_events, kept);
+  }
 }
 
 void join_launches(RankTrace& trace) {
@@ -92,16 +119,17 @@ void count_overlaps(RankTrace& trace) {
 
 }  // namespace
 
-void finish(RankTrace& trace, std::int64_t base_ns) {
+void finish(RankTrace& trace, std::int64_t base_ns, bool rank_from_file) {
   for (auto* column : {&trace.device.start_ns, &trace.device.end_ns, &trace.host_events.start_ns, &trace.host_events.end_ns}) {
     for (std::int64_t& time : *column) time += base_ns;
   }
-  sort_device(trace.device);
-  sort_host(trace.host_events);
+  drop_far_events(trace);
+  if (const auto order = order_by_start(trace.device.start_ns, trace.device.end_ns); !order.empty()) reorder_device(trace.device, order);
+  if (const auto order = order_by_start(trace.host_events.start_ns, trace.host_events.end_ns); !order.empty()) reorder_host(trace.host_events, order);
   std::sort(trace.flow_starts.begin(), trace.flow_starts.end());
   join_launches(trace);
   count_overlaps(trace);
-  if (!trace.rank_known) {
+  if (!trace.rank_known && rank_from_file) {
     const int named = rank_from_name(trace.file);
     trace.rank = std::max(0, named);
     trace.notes.push_back(named >= 0 ? "rank taken from the file name" : "the file does not say its rank");

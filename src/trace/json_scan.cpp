@@ -215,13 +215,14 @@ Scan read_key(const char*& p, const char* end, std::string_view& key, bool& at_e
 namespace {
 
 constexpr std::int64_t kMost_us = 4'500'000'000'000'000;  // the year 2112; two such times add without overflow
+constexpr std::int64_t kLeast_us = -100'000'000'000'000;  // three years before a file's zero: differences do not overflow either
 
 /// The rare forms: exponents and very long numbers.
 bool parse_slowly(std::string_view text, std::int64_t& ns) {
   const std::string copy(text);
   char* rest = nullptr;
   const double us = std::strtod(copy.c_str(), &rest);
-  if (rest != copy.c_str() + copy.size() || !std::isfinite(us) || std::fabs(us) > static_cast<double>(kMost_us)) return false;
+  if (rest != copy.c_str() + copy.size() || !std::isfinite(us) || us > static_cast<double>(kMost_us) || us < static_cast<double>(kLeast_us)) return false;
   ns = std::llround(us * 1000);
   return true;
 }
@@ -240,7 +241,7 @@ bool parse_us_as_ns(std::string_view text, std::int64_t& ns) {
     value = value * 10 + (text[i] - '0');
   }
   if (i == first) return parse_slowly(text, ns);
-  if (value > kMost_us) return false;
+  if (value > (negative ? -kLeast_us : kMost_us)) return false;
   value *= 1000;
   if (i < text.size() && text[i] == '.') {
     ++i;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chokepoint/trace/trace.hpp>
+#include <chokepoint/trace/trainer_log.hpp>
 
 #include "source.hpp"
 
@@ -25,12 +26,14 @@ Format recognise(std::string_view head) {
   if (head.substr(0, 7) == "dp_rank" && has("optype")) return Format::kOpTimeline;
   const std::size_t first = head.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   if (first == std::string_view::npos) return Format::kUnknown;
+  if (head[first] == '[' && looks_like_trainer_log(head)) return Format::kTrainerLog;  // "[rank0]: step 10 ..."
   if (head[first] == '[') return has("\"model_chunk\"") && has("\"step\"") ? Format::kOpTimeline : Format::kChromeTrace;
   if (head[first] == '{') {
     if (has("\"pg_config\"") && !has("\"traceEvents\"") && (has("\"entries\"") || has("\"pg_status\""))) return Format::kFlightRecorder;
     if (has("\"schema\"") && has("\"nodes\"") && !has("\"traceEvents\"")) return Format::kExecutionGraph;
     return Format::kChromeTrace;
   }
+  if (looks_like_trainer_log(head)) return Format::kTrainerLog;
   return Format::kUnknown;
 }
 
@@ -42,10 +45,11 @@ Result<Format> recognise_file(const std::string& path) {
 
 Result<std::vector<RankTrace>> read_traces(const std::string& path) {
   TRY_INTO(const Format format, recognise_file(path));
+  if (format == Format::kNsightSqlite) return read_nsight(path);
   if (format != Format::kChromeTrace) {
     return fail(format == Format::kUnknown ? std::string("not a format that diagnose knows")
                                            : "found a " + std::string(name(format)) + ", expected a trace with times",
-                {path, 0, 0}, {"known: Kineto or Chrome JSON, plain or compressed by gzip or zstd"});
+                {path, 0, 0}, {"known: Kineto or Chrome JSON (plain, gzip, zstd), Nsight Systems SQLite exports"});
   }
   TRY_INTO(RankTrace trace, read_chrome_trace(path));
   std::vector<RankTrace> traces;

@@ -75,6 +75,7 @@ struct MatchedCollective {
   int late = -1;                    ///< position of the last to come; -1 with one member, or within the clocks' error
   std::int64_t wire_ns() const { return first_end_ns > last_start_ns ? first_end_ns - last_start_ns : 0; }
   std::int64_t wait_ns() const { return last_start_ns - first_start_ns; }  ///< of the first to come
+  double expected_bus_bytes_per_s = 0;  ///< what the wiring gives at this size; 0: no wiring given, or size unknown
   double bus_bytes_per_s() const;   ///< 0 when size or group is unknown, or a member is missing
 };
 
@@ -102,6 +103,8 @@ struct Diagnosis {
 
 struct Options {
   bool causes = true;
+  const collective::Network* network = nullptr;  ///< the job's wiring, for what its collectives should reach
+  int gpus_per_host = 8;                         ///< rank / gpus_per_host is a rank's host; with `network`
 };
 
 /// Traces of one job's ranks, in any order.

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "causes.hpp"
+
+#include <algorithm>
+#include <chokepoint/base/units.hpp>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <optional>
+
+#include "choke_sentence.hpp"
+#include "replay.hpp"
+#include "shapley.hpp"
+
+namespace chokepoint::diagnose {
+
+using simulate::Bill;
+using trace::RankTrace;
+
+namespace {
+
+constexpr double kWorthNaming = 0.02;   // of the measured time
+constexpr double kReplayError = 0.02;   // above it the replay does not explain the measurement, and says so
+
+/// The time in which all ranks are recorded, from the first rank's first step where steps are known.
+std::optional<Interval> common_window(const std::vector<RankTrace>& traces, const Diagnosis& d) {
+  std::optional<Interval> window;
+  for (std::size_t m = 0; m < traces.size(); ++m) {
+    if (traces[m].device.size() == 0) return std::nullopt;
+    const DeviceTime& t = d.ranks[m].time;
+    const Interval own{t.start_ns, t.start_ns + t.span_ns};
+    window = window ? Interval{std::min(window->begin_ns, own.begin_ns), std::max(window->end_ns, own.end_ns)} : own;
+  }
+  return window && window->begin_ns < window->end_ns ? window : std::nullopt;
+}
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f %%", 100 * share);
+  return text;
+}
+
+struct Words {
+  std::string id;
+  std::string where;
+  std::string what;
+  std::string remedy;
+};
+
+/// Class with the largest sum over all ranks among those `pick` takes.
+template <class Pick>
+Bill largest(const Diagnosis& d, Pick pick) {
+  MeasuredBill sum;
+  for (const RankResult& r : d.ranks) sum += r.bill;
+  int best = -1;
+  for (int i = 0; i < simulate::kBillCount; ++i) {
+    if (pick(static_cast<Bill>(i)) && (best < 0 || sum.ns[static_cast<std::size_t>(i)] > sum.ns[static_cast<std::size_t>(best)])) best = i;
+  }
+  return static_cast<Bill>(best);
+}
+
+std::string wire_remedy(Bill dimension) {
+  switch (dimension) {
+    case Bill::kTensor: return "keep tensor parallelism inside a host; Megatron-LM --sequence-parallel --tp-comm-overlap with CUDA_DEVICE_MAX_CONNECTIONS=1";
+    case Bill::kPipeline: return "Megatron-LM --overlap-p2p-communication, or fewer stages";
+    case Bill::kExpert: return "keep expert parallelism inside a host; Megatron-LM --moe-token-dispatcher-type flex (DeepEP), --overlap-moe-expert-parallel-comm";
+    case Bill::kContext: return "Megatron-LM --cp-comm-type a2a+p2p, or fewer context ranks";
+    case Bill::kDataGather: return "FSDP: forward_prefetch=True, backward_prefetch=BACKWARD_PRE, HYBRID_SHARD; DeepSpeed: overlap_comm, larger stage3_prefetch_bucket_size";
+    default: return "gradient accumulation under no_sync(); DDP: bucket_cap_mb, gradient_as_bucket_view; Megatron-LM --overlap-grad-reduce";
+  }
+}
+
+Words words_of(Removable kind, const Replay& replay, const Diagnosis& d) {
+  char text[160];
+  switch (kind) {
+    case Removable::kSlowRank: {
+      const int rank = replay.slowest_rank() >= 0 ? d.ranks[static_cast<std::size_t>(replay.slowest_rank())].rank : 0;
+      std::snprintf(text, sizeof text, "Rank %d computes %.2f× as long as the median rank", rank, replay.slowest_factor());
+      return {"slow-rank", "rank " + std::to_string(rank), text,
+              "compare that GPU's clocks and throttle reasons (nvidia-smi -q -d PERFORMANCE,CLOCK) with its neighbours; exchange the host"};
+    }
+    case Removable::kImbalance:
+      return {"imbalance", "all ranks", "Ranks take turns in computing longer than the others between collectives",
+              "even out the work: sequences by length, experts by load (aux loss, capacity), equal micro-batches"};
+    case Removable::kHost: {
+      HostPart part = HostPart::kLaunch;
+      std::int64_t most = -1;
+      for (const HostPart p : {HostPart::kLaunch, HostPart::kSynchronise, HostPart::kCheckpoint}) {
+        std::int64_t sum = 0;
+        for (const RankResult& r : d.ranks) sum += r.bill.host_ns[static_cast<std::size_t>(p)];
+        if (sum > most) {
+          most = sum;
+          part = p;
+        }
+      }
+      if (part == HostPart::kSynchronise) return {"host", "host", "Devices idle behind synchronising calls of the host", "remove .item(), .cpu() and nonzero from the step; log every N steps; non_blocking=True"};
+      if (part == HostPart::kCheckpoint) return {"host", "host", "Devices idle while a checkpoint is written", "torch.distributed.checkpoint.async_save; Megatron-LM --async-save"};
+      return {"host", "host", "Devices idle because the host launches too slowly", "torch.compile(mode=\"reduce-overhead\") or CUDA graphs; larger micro-batches; fused optimizer (fused=True)"};
+    }
+    case Removable::kDataLoader:
+      return {"data-loader", "host", "Devices idle while the data loader works", "DataLoader(num_workers=…, pin_memory=True, persistent_workers=True, prefetch_factor=4); copy with non_blocking=True"};
+    case Removable::kWire: {
+      const Bill dimension = largest(d, [](Bill b) {
+        return b == Bill::kTensor || b == Bill::kContext || b == Bill::kExpert || b == Bill::kPipeline || b == Bill::kDataGather || b == Bill::kDataReduce;
+      });
+      std::string dim(simulate::name(dimension));
+      return {"wire", dim, "Exposed transfers, most of them of " + dim, wire_remedy(dimension)};
+    }
+    case Removable::kCopies:
+      return {"copies", "device", "Memory copies run while nothing computes", "pinned memory with non_blocking=True, prefetch on a stream of its own"};
+    default:
+      return {"idle", "device", "Devices idle although work was queued (dependencies between streams)", "fewer streams and events between kernels; look at the gaps in the timeline"};
+  }
+}
+
+}  // namespace
+
+void find_causes(const std::vector<RankTrace>& traces, const std::vector<CommunicationView>& views, Diagnosis& d) {
+  const std::optional<Interval> window = common_window(traces, d);
+  if (!window) return;
+  std::vector<std::vector<Segment>> segments;
+  for (std::size_t m = 0; m < traces.size(); ++m) segments.push_back(segments_of(traces[m], views[m], *window));
+  const Replay replay(traces, segments, d.collectives, *window);
+  std::size_t steps = 1;
+  for (const RankResult& r : d.ranks) steps = std::max(steps, r.steps.size());
+  d.steps = static_cast<int>(steps);
+  const double per_step = 1.0 / static_cast<double>(steps);
+  const double measured = static_cast<double>(window->end_ns - window->begin_ns) * 1e-9;
+  const double replayed = replay.seconds_without(0);
+  if (std::fabs(replayed - measured) > kReplayError * measured) {
+    d.notes.push_back({"the replay gives " + format_duration(replayed) + " where " + format_duration(measured) +
+                           " were measured: waits that no trace explains; costs of causes are scaled to the measurement", {}});
+  }
+  const double scale = replayed > 0 ? measured / replayed * per_step : per_step;
+  constexpr unsigned kAll = (1u << kRemovableCount) - 1;
+  std::map<unsigned, double> times;
+  const auto time_without = [&](unsigned mask) {
+    const auto [at, fresh] = times.try_emplace(mask, 0.0);
+    if (fresh) at->second = replay.seconds_without(mask) * scale;
+    return at->second;
+  };
+  d.measured_s = measured * per_step;
+  d.ideal_s = time_without(kAll);
+  const std::vector<double> value = shapley(kRemovableCount, time_without);
+  for (int k = 0; k < kRemovableCount; ++k) {
+    const double without = time_without(1u << k);
+    if (value[static_cast<std::size_t>(k)] == 0 && without == d.measured_s) continue;
+    Words words = words_of(static_cast<Removable>(k), replay, d);
+    Cause cause;
+    cause.id = std::move(words.id);
+    cause.where = std::move(words.where);
+    cause.what = words.what + " (" + percent(value[static_cast<std::size_t>(k)] / d.measured_s) + " of the time)";
+    cause.remedy = std::move(words.remedy);
+    cause.cost_s = value[static_cast<std::size_t>(k)];
+    cause.step_time_without_s = without;
+    d.causes.push_back(std::move(cause));
+  }
+  std::stable_sort(d.causes.begin(), d.causes.end(), [](const Cause& a, const Cause& b) { return a.cost_s > b.cost_s; });
+  if (d.causes.empty()) return;
+  d.choke_point = d.causes.front().cost_s > kWorthNaming * d.measured_s
+                      ? choke_sentence(d.causes.front(), d.measured_s)
+                      : "Nothing stands out: no cause takes more than 2 % of " + format_duration(d.measured_s);
+}
+
+}  // namespace chokepoint::diagnose

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Replays measured traces with classes of time taken out. Each rank has a line of its own work (everything but exposed
+// communication); a collective is over when its last member's line has reached it and the wire time has passed, and a line
+// that was blocked by it goes on only then. With nothing taken out this gives the measured times back.
+#include <chokepoint/diagnose/diagnose.hpp>
+#include <chokepoint/trace/columns.hpp>
+#include <vector>
+
+#include "bill.hpp"
+
+namespace chokepoint::diagnose {
+
+/// Classes that can be taken out; at most 8, for Shapley values.
+enum class Removable { kSlowRank, kImbalance, kHost, kDataLoader, kWire, kCopies, kIdle, kCount };
+inline constexpr int kRemovableCount = static_cast<int>(Removable::kCount);
+
+class Replay {
+ public:
+  /// `segments` per rank, tiling `window`, the same for all ranks; collectives sorted by their last start.
+  Replay(const std::vector<trace::RankTrace>& traces, const std::vector<std::vector<Segment>>& segments,
+         const std::vector<MatchedCollective>& collectives, const Interval& window);
+
+  /// Seconds of the window without the classes of the mask.
+  double seconds_without(unsigned mask) const;
+  /// Position of the rank that computes longest, and how long relative to the median of all.
+  int slowest_rank() const { return slowest_; }
+  double slowest_factor() const { return slowest_factor_; }
+
+ private:
+  struct Piece {
+    std::int64_t ns = 0;
+    Removable kind = Removable::kCount;  ///< kCount: compute, never taken out
+  };
+  /// A member's view of one collective.
+  struct Visit {
+    int member = 0;
+    std::int64_t start_ns = 0;      ///< measured
+    std::int64_t end_ns = 0;
+    std::size_t arrive = 0;         ///< pieces of the line that began before the start
+    std::int64_t offset_ns = 0;     ///< of the start from the end of the last of them: above 0, the line stood still
+    std::size_t resume = 0;         ///< pieces that began before the end
+    bool blocks = false;            ///< the line stood until the end
+  };
+  struct Meeting {
+    std::int64_t wire_ns = 0;
+    std::vector<Visit> visits;
+  };
+
+  void build_meetings(const std::vector<trace::RankTrace>& traces, const std::vector<MatchedCollective>& collectives);
+  void even_out();
+  /// Work of a line up to each of its pieces, classes of the mask left out.
+  std::vector<double> progress(std::size_t member, unsigned mask) const;
+
+  Visit visit_of(int member, std::int64_t start_ns, std::int64_t end_ns) const;
+
+  struct Line {
+    std::vector<Piece> pieces;
+    std::vector<std::int64_t> begin_ns;     ///< of each piece, measured
+    std::vector<double> rank_excess_ns;     ///< of each piece: part that a rank's constant slowness adds
+    std::vector<double> spread_ns;          ///< of each piece: deviation between two meetings of all ranks
+    std::vector<Interval> blocks;           ///< exposed communication of matched collectives
+    std::vector<std::int32_t> block_event;
+  };
+  Interval window_;
+  std::vector<Line> lines_;
+  std::vector<Meeting> meetings_;
+  int slowest_ = -1;
+  double slowest_factor_ = 1;
+};
+
+}  // namespace chokepoint::diagnose

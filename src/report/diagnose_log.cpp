@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schema: docs/formats/json.md.
+#include <chokepoint/base/units.hpp>
+#include <chokepoint/report/diagnose_view.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "diagnose_parts.hpp"
+#include "table.hpp"
+
+namespace chokepoint::report {
+
+using namespace diagnose;
+using Json = nlohmann::ordered_json;
+
+std::string log_json(const LogReport& r) {
+  Json timers = Json::array();
+  for (const trace::TimerSpread& t : r.timers) timers.push_back({{"name", t.name}, {"fastest_rank_s", t.least_s}, {"slowest_rank_s", t.most_s}, {"lines", t.count}});
+  const Json log = {{"file", r.file},
+                    {"trainer", r.trainer},
+                    {"seconds_known", r.seconds_known},
+                    {"mean_s", r.mean_s},
+                    {"median_s", r.median_s},
+                    {"p95_s", r.p95_s},
+                    {"fastest_s", r.fastest_s},
+                    {"change_step", r.change_step >= 0 ? Json(r.change_step) : Json(nullptr)},
+                    {"before_s", r.change_step >= 0 ? Json(r.before_s) : Json(nullptr)},
+                    {"after_s", r.change_step >= 0 ? Json(r.after_s) : Json(nullptr)},
+                    {"stall_period", r.stall_period > 0 ? Json(r.stall_period) : Json(nullptr)},
+                    {"stall_s", r.stall_s},
+                    {"timers", timers}};
+  const Json out = {{"schema", "chokepoint.diagnose/1"},
+                    {"steps", r.steps},
+                    {"measured_s", r.mean_s},
+                    {"ideal_s", r.fastest_s},
+                    {"choke_point", r.choke_point},
+                    {"causes", causes_json(r.causes)},
+                    {"ranks", Json::array()},
+                    {"collectives", Json::array()},
+                    {"log", log},
+                    {"dropped_events", 0},
+                    {"notes", notes_json(r.notes)}};
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string log_text(const LogReport& r, const Style& style, bool quiet) {
+  std::string text = style.bold(r.choke_point) + "\n";
+  if (quiet) return text;
+  const auto time = [&r](double s) { return r.seconds_known ? format_duration(s) : fmt::format("{:.3f} of the median", s); };
+  text += fmt::format("{} · {} steps · mean {} · median {} · 95th percentile {} · fastest 5 % {}\n", r.trainer, r.steps, time(r.mean_s), time(r.median_s),
+                      time(r.p95_s), time(r.fastest_s));
+  std::vector<std::vector<std::string>> rows;
+  for (const Cause& c : r.causes) rows.push_back({c.what, time(c.cost_s), c.remedy});
+  if (!rows.empty()) text += "\n" + table({{"cause", false}, {"costs per step", true}, {"what helps", false}}, rows, style);
+  rows.clear();
+  constexpr std::size_t kMost = 8;
+  for (const trace::TimerSpread& t : r.timers) {
+    if (rows.size() == kMost) break;
+    rows.push_back({t.name, format_duration(t.least_s), format_duration(t.most_s), format_duration(t.most_s - t.least_s)});
+  }
+  if (!rows.empty()) text += "\n" + table({{"timer", false}, {"fastest rank", true}, {"slowest rank", true}, {"spread", true}}, rows, style);
+  for (const Note& note : r.notes) text += style.dim("Note: " + note.text) + "\n";
+  return text;
+}
+
+}  // namespace chokepoint::report
