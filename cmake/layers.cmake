@@ -8,9 +8,10 @@ set(CHOKEPOINT_LAYERS
   "1 topology"    # devices, links, hosts, fabrics, paths; no file formats
   "1 hardware"    # catalogue of accelerators, links, NICs, host and fabric templates
   "1 model"       # transformer description -> parameters, operators, FLOPs
-  "2 wiring"      # nvidia-smi topo -m, NCCL topology XML, cluster YAML -> topology
+  "2 wiring"      # what tools print, cluster YAML -> values of each format, topology
   "2 trace"       # Kineto, Nsight, flight recorder, logs -> columns
   "2 compute"     # operators on an accelerator -> time
+  "3 assemble"    # files of one cluster -> one graph; exports
   "3 measure"     # kernel times of the user's own machine: the script, its table
   "3 parallel"    # job, strategy, memory per rank
   "3 collective"  # algorithm, protocol, group on a wiring -> time
@@ -18,6 +19,7 @@ set(CHOKEPOINT_LAYERS
   "4 simulate"    # one training step -> time, bill, memory
   "5 plan"        # enumerate, prune, rank
   "5 diagnose"    # measured timelines: bill, wait and wire, causes
+  "5 findings"    # what is wrong with the wiring, and what it costs a job
   "5 calibrate"   # measured times -> parameters with uncertainty
   "6 validate"    # published measurements against predictions; constants left out
   "7 report"      # results -> text, JSON, SVG

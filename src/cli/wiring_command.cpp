@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/assemble/export.hpp>
 #include <chokepoint/base/files.hpp>
+#include <chokepoint/base/units.hpp>
 #include <chokepoint/collective/collective.hpp>
+#include <chokepoint/plan/plan.hpp>
 #include <chokepoint/report/wiring_view.hpp>
 #include <chokepoint/wiring/wiring.hpp>
+#include <algorithm>
+#include <cstdio>
 #include <memory>
 
 #include "commands.hpp"
+#include "job_options.hpp"
 
 namespace chokepoint::cli {
 
@@ -18,43 +24,42 @@ struct WiringOptions {
   std::string fabric;
   std::string svg;
   std::vector<std::string> expect;
+  std::vector<std::string> exports;
+  std::string fail_on;
   int hosts = 0;
+  bool anonymise = false;
+  JobOptions job;
 };
 
-/// Host files, each the wiring of one host; equal matrices in one file count as several hosts.
-Result<std::vector<topology::HostGroup>> read_host_file(const std::string& path, const std::string& text) {
-  if (wiring::recognise(text) == wiring::Format::kTopoMatrix) {
-    TRY_INTO(std::vector<topology::HostGroup> groups, wiring::read_topo_matrices(text, path));
-    for (topology::HostGroup& group : groups) group.host.name = path;
-    return groups;
-  }
-  TRY_INTO(topology::Host host, wiring::read_host(text, path));
-  host.name = path;
-  return std::vector<topology::HostGroup>{{std::move(host), 1}};
-}
-
-Result<topology::Cluster> read_files(const WiringOptions& options) {
-  topology::Cluster cluster;
+/// Every file; those that cannot be read are kept aside as long as one can.
+Result<assemble::Assembly> read_files(const WiringOptions& options, std::vector<Error>& unreadable) {
+  std::vector<wiring::Document> documents;
   for (const std::string& path : options.inputs) {
-    TRY_INTO(const std::string text, read_text_file(path));
-    if (wiring::recognise(text) == wiring::Format::kClusterYaml) {
-      if (options.inputs.size() > 1) return fail("a cluster file stands alone; put the host files into it", {path, 0, 0});
-      return wiring::read_cluster_yaml(text, path);
-    }
-    TRY_INTO(std::vector<topology::HostGroup> groups, read_host_file(path, text));
-    for (topology::HostGroup& group : groups) cluster.hosts.push_back(std::move(group));
+    Result<std::vector<wiring::Document>> found = [&path]() -> Result<std::vector<wiring::Document>> {
+      TRY_INTO(const std::string text, read_text_file(path));
+      return wiring::read_documents(text, path);
+    }();
+    if (found) documents.insert(documents.end(), std::make_move_iterator(found->begin()), std::make_move_iterator(found->end()));
+    else unreadable.push_back(std::move(found).error());
   }
-  cluster.name = options.inputs.front();
-  return cluster;
+  if (documents.empty()) return tl::make_unexpected(unreadable.front());
+  TRY_INTO(assemble::Assembly assembly, assemble::assemble(std::move(documents)));
+  if (assembly.cluster.name.empty()) assembly.cluster.name = options.inputs.front();
+  return assembly;
 }
 
-/// A file, or else a catalogue name.
-Result<topology::Cluster> read_cluster(const WiringOptions& options) {
+/// Files, or else a catalogue name.
+Result<assemble::Assembly> read_assembly(const WiringOptions& options, std::vector<Error>& unreadable) {
   const std::string& first = options.inputs.front();
-  if (options.inputs.size() > 1 || file_exists(first)) return read_files(options);
+  if (options.inputs.size() > 1 || file_exists(first)) return read_files(options, unreadable);
   Result<topology::Cluster> named = wiring::build_cluster(first, options.hosts > 0 ? options.hosts : 1);
-  if (!named) named.error().notes.push_back("'" + first + "' is no file here either");
-  return named;
+  if (!named) {
+    named.error().notes.push_back("'" + first + "' is no file here either");
+    return tl::make_unexpected(std::move(named).error());
+  }
+  assemble::Assembly assembly;
+  assembly.cluster = std::move(*named);
+  return assembly;
 }
 
 Result<bool> apply_options(topology::Cluster& cluster, const WiringOptions& options) {
@@ -68,7 +73,7 @@ Result<bool> apply_options(topology::Cluster& cluster, const WiringOptions& opti
     TRY_INTO(const hardware::Nic nic, hardware::find_nic(options.nic));
     for (topology::HostGroup& group : cluster.hosts) wiring::set_nics(group.host, nic);
   }
-  if (options.hosts > 0) {
+  if (options.hosts > 0 && !cluster.hosts.empty()) {
     if (cluster.hosts.size() > 1) return fail("--hosts needs one kind of host, found several");
     cluster.hosts.front().count = options.hosts;
   }
@@ -79,24 +84,8 @@ Result<bool> apply_options(topology::Cluster& cluster, const WiringOptions& opti
   return true;
 }
 
-Result<std::vector<report::ExpectedTable>> expected_tables(const topology::Cluster& cluster, const collective::Network& network,
-                                                           const WiringOptions& options) {
-  std::vector<report::ExpectedTable> tables;
-  constexpr double kSmallest = 1024;
-  constexpr double kLargest = 16.0 * 1024 * 1024 * 1024;
-  for (const std::string& word : options.expect) {
-    report::ExpectedTable table;
-    TRY_INTO(table.op, collective::parse_op(word));
-    table.accelerator = cluster.hosts.front().host.accelerator;
-    table.group.ranks_per_host = cluster.gpus_per_host();
-    table.group.ranks = cluster.gpus_per_host() * cluster.host_count();
-    for (double bytes = kSmallest; bytes <= kLargest; bytes *= 2) table.rows.push_back({bytes, network.cost(table.op, bytes, table.group)});
-    tables.push_back(std::move(table));
-  }
-  return tables;
-}
-
 Result<hardware::Accelerator> accelerator_of(const topology::Cluster& cluster) {
+  if (cluster.hosts.empty()) return fail("no file describes a host, so there is nothing to expect");
   const topology::Host& host = cluster.hosts.front().host;
   if (host.gpus().empty()) return fail("the wiring shows no GPU, so there is nothing to expect", {host.name, 0, 0});
   if (cluster.gpu_count() < 2) return fail("a collective needs two GPUs", {host.name, 0, 0}, {"add --hosts N"});
@@ -107,44 +96,187 @@ Result<hardware::Accelerator> accelerator_of(const topology::Cluster& cluster) {
   return hardware::find_accelerator(host.accelerator);
 }
 
-Result<std::string> run(const WiringOptions& options, const CommonOptions& common) {
-  TRY_INTO(topology::Cluster cluster, read_cluster(options));
-  TRY_INTO([[maybe_unused]] const bool applied, apply_options(cluster, options));
+const wiring::Document* measured_document(const assemble::Assembly& assembly, std::string_view op) {
+  for (const wiring::Document& document : assembly.documents) {
+    const auto* table = std::get_if<wiring::MeasuredTable>(&document.content);
+    if (table != nullptr && table->kind == wiring::TableKind::kNcclTests && table->op == op && !table->rows.empty()) return &document;
+  }
+  return nullptr;
+}
+
+/// Ranks as the table says where it does, else all GPUs of the cluster.
+collective::Group group_of(const topology::Cluster& cluster, const wiring::MeasuredTable* table) {
+  collective::Group group;
+  group.ranks_per_host = cluster.gpus_per_host();
+  group.ranks = cluster.gpus_per_host() * cluster.host_count();
+  if (table == nullptr) return group;
+  const int ranks = table->stated_ranks() > 1 ? table->stated_ranks() : table->implied_ranks();
+  const int hosts = static_cast<int>(table->hosts().size());
+  if (ranks < 2 || ranks > group.ranks) return group;
+  const int per_host = hosts > 0 && ranks % hosts == 0 ? ranks / hosts : std::min(ranks, cluster.gpus_per_host());
+  if (per_host > cluster.gpus_per_host() || ranks % per_host != 0) return group;
+  group.ranks = ranks;
+  group.ranks_per_host = per_host;
+  return group;
+}
+
+Result<report::ExpectedTable> expected_table(const assemble::Assembly& assembly, const collective::Network& network, const std::string& word) {
+  constexpr double kSmallest = 1024;
+  constexpr double kLargest = 16.0 * 1024 * 1024 * 1024;
+  report::ExpectedTable table;
+  TRY_INTO(table.op, collective::parse_op(word));
+  table.accelerator = assembly.cluster.hosts.front().host.accelerator;
+  const wiring::Document* document = measured_document(assembly, collective::name(table.op));
+  const auto* measured = document == nullptr ? nullptr : &std::get<wiring::MeasuredTable>(document->content);
+  table.group = group_of(assembly.cluster, measured);
+  if (measured == nullptr) {
+    for (double bytes = kSmallest; bytes <= kLargest; bytes *= 2) table.rows.push_back({bytes, network.cost(table.op, bytes, table.group), std::nullopt, std::nullopt});
+    return table;
+  }
+  table.measured_file = document->file;
+  for (const wiring::TableRow& row : measured->rows) {
+    if (row.bytes > 0) table.rows.push_back({row.bytes, network.cost(table.op, row.bytes, table.group), row.time_s, row.bus_bytes_per_s});
+  }
+  return table;
+}
+
+std::optional<findings::Finding> judged(const report::ExpectedTable& table) {
+  if (table.measured_file.empty()) return std::nullopt;
+  std::vector<findings::Reached> rows;
+  std::string limit;
+  double largest = 0;
+  for (const report::ExpectedTable::Row& row : table.rows) {
+    rows.push_back({row.bytes, row.measured_bus_bytes_per_s.value_or(0), row.cost.bus_bytes_per_s});
+    if (row.bytes > largest) {
+      largest = row.bytes;
+      limit = std::string(row.cost.where);
+    }
+  }
+  return findings::judge(rows, collective::name(table.op), limit, {table.measured_file, 0, 0});
+}
+
+/// What each finding costs the job of --job; the job's own strategy, or the best one where it names none.
+Result<bool> price(report::WiringReport& report, const WiringOptions& options) {
+  if (options.job.file.empty() && !options.job.values.model) return true;
+  TRY_INTO(const job::JobFile file, load_job(options.job));
+  parallel::Strategy strategy;
+  if (file.strategy) {
+    strategy = *file.strategy;
+  } else {
+    TRY_INTO(const plan::Plan plan, plan::make_plan(file.job));
+    if (plan.candidates.empty()) return fail("no strategy of this job fits in memory, so faults have no price", {options.job.file, 0, 0});
+    strategy = plan.candidates.front().strategy;
+  }
+  TRY_INTO(report.own_cluster, findings::price(report.findings, report.assembly, file.job, strategy));
+  TRY_INTO(const parallel::Strategy whole, parallel::completed(file.job, strategy));
+  report.job = file.job.model.name + ", " + parallel::title(whole);
+  return true;
+}
+
+/// "KIND=FILE": yaml, dot, nccl, slurm.
+Result<bool> write_export(const assemble::Assembly& assembly, const std::string& word) {
+  const std::size_t equals = word.find('=');
+  const std::string kind = word.substr(0, equals);
+  const std::string path = equals == std::string::npos ? std::string("-") : word.substr(equals + 1);
+  if (kind == "dot") return write_text_file(path, assemble::to_dot(assembly));
+  if (kind == "slurm") {
+    TRY_INTO(const std::string text, assemble::to_slurm(assembly));
+    return write_text_file(path, text);
+  }
+  if (kind != "nccl" && kind != "yaml") return fail("--export takes yaml=FILE, dot=FILE, nccl=FILE or slurm=FILE, found '" + word + "'");
+  if (assembly.cluster.hosts.empty()) return fail("no file describes a host, so there is none to export");
+  if (kind == "nccl") return write_text_file(path, assemble::to_nccl_xml(assembly.cluster.hosts.front().host));
+  if (path == "-") return fail("--export yaml needs a file name: host files are written beside it");
+  const std::string stem = path.substr(0, path.rfind('.') == std::string::npos || path.rfind('.') < path.rfind('/') + 1 ? path.size() : path.rfind('.'));
+  const assemble::YamlExport yaml = assemble::to_yaml(assembly.cluster, stem);
+  for (const auto& [name, text] : yaml.host_files) {
+    TRY_INTO([[maybe_unused]] const bool written, write_text_file(directory_of(path) + "/" + name, text));
+  }
+  return write_text_file(path, yaml.cluster);
+}
+
+struct Outcome {
+  std::string text;
+  int code = 0;
+};
+
+int exit_code(const report::WiringReport& report, const WiringOptions& options) {
+  const bool warnings = options.fail_on == "warning";
+  for (const findings::Finding& finding : report.findings) {
+    if (!options.fail_on.empty() && (finding.severity == findings::Severity::kCritical || (warnings && finding.severity == findings::Severity::kWarning))) return 1;
+  }
+  return report.unreadable.empty() ? 0 : 4;
+}
+
+Result<Outcome> run(const WiringOptions& options, const CommonOptions& common) {
+  report::WiringReport report;
+  TRY_INTO(report.assembly, read_assembly(options, report.unreadable));
+  TRY_INTO([[maybe_unused]] const bool applied, apply_options(report.assembly.cluster, options));
   std::unique_ptr<collective::Network> network;  // outlives the tables, whose words it holds
-  std::vector<report::ExpectedTable> tables;
+  report.findings = findings::check(report.assembly);
   if (!options.expect.empty()) {
+    topology::Cluster cluster = report.assembly.cluster;
+    cluster.measured = {};  // what was measured is compared, not expected
     TRY_INTO(const hardware::Accelerator accelerator, accelerator_of(cluster));
     network = std::make_unique<collective::Network>(cluster, accelerator);
-    TRY_INTO(tables, expected_tables(cluster, *network, options));
+    for (const std::string& word : options.expect) {
+      TRY_INTO(report::ExpectedTable table, expected_table(report.assembly, *network, word));
+      if (auto finding = judged(table)) report.findings.push_back(std::move(*finding));
+      report.expected.push_back(std::move(table));
+    }
+    std::stable_sort(report.findings.begin(), report.findings.end(), [](const auto& a, const auto& b) { return a.severity < b.severity; });
   }
+  TRY_INTO([[maybe_unused]] const bool priced, price(report, options));
+  if (!report.assembly.documents.empty()) assemble::list_unknown(report.assembly);
+  const assemble::Anonymiser names(report.assembly);
   if (!options.svg.empty()) {
+    if (report.assembly.cluster.hosts.empty()) return fail("no file describes a host, so there is none to draw");
     TRY_INTO([[maybe_unused]] const bool safe, check_output(options.svg, options.inputs));
-    TRY_INTO([[maybe_unused]] const bool written, write_text_file(options.svg, report::wiring_svg(cluster)));
+    TRY_INTO([[maybe_unused]] const bool written, write_text_file(options.svg, options.anonymise ? names.apply(report::wiring_svg(report.assembly.cluster)) : report::wiring_svg(report.assembly.cluster)));
   }
-  if (common.json) return report::wiring_json(cluster, tables);
-  const report::Style style = report::terminal_style();
-  std::string text = common.quiet && !tables.empty() ? std::string() : report::wiring_text(cluster, style, common.quiet);
-  for (const report::ExpectedTable& table : tables) text += report::expected_text(table, style);
-  return text;
+  if (!options.exports.empty()) {
+    assemble::Assembly named = report.assembly;
+    if (options.anonymise) names.apply(named);
+    for (const std::string& word : options.exports) {
+      TRY_INTO([[maybe_unused]] const bool safe, check_output(word.substr(std::min(word.size(), word.find('=') + 1)), options.inputs));
+      TRY_INTO([[maybe_unused]] const bool written, write_export(named, word));
+    }
+  }
+  Outcome outcome;
+  outcome.code = exit_code(report, options);
+  if (common.json) {
+    outcome.text = report::wiring_json(report);
+  } else {
+    const report::Style style = report::terminal_style();
+    if (!common.quiet || report.expected.empty()) outcome.text = report::wiring_text(report, style, common.quiet);
+    for (const report::ExpectedTable& table : report.expected) outcome.text += report::expected_text(table, style);
+  }
+  if (options.anonymise) outcome.text = names.apply(outcome.text);
+  return outcome;
 }
 
 }  // namespace
 
 void add_wiring(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<WiringOptions>();
-  CLI::App* command = app.add_subcommand("wiring", "Import and draw a host or cluster; the collectives it should give");
+  CLI::App* command = app.add_subcommand("wiring", "Import, draw and check a host or cluster; the collectives it should give");
   add_common(*command, common);
-  command->add_option("inputs", options->inputs, "nvidia-smi topo -m, NCCL topology XML, a cluster file, or a catalogue host")->required();
+  command->add_option("inputs", options->inputs, "what the cluster's tools printed (any mix; docs/formats/wiring.md), a cluster file, or a catalogue host")->required();
   command->add_option("--accelerator", options->accelerator, "catalogue name of the GPUs, where the files do not say it");
   command->add_option("--nic", options->nic, "catalogue name of the NICs near the GPUs");
   command->add_option("--hosts", options->hosts, "number of such hosts")->check(CLI::Range(1, 1 << 20));
   command->add_option("--fabric", options->fabric, "catalogue name of what joins the hosts");
   command->add_option("--svg", options->svg, "also draw the first host into this file");
-  command->add_option("--expect", options->expect, "all_reduce, all_gather, ...: the nccl-tests table this wiring should give");
+  command->add_option("--expect", options->expect, "all_reduce, all_gather, ...: the nccl-tests table this wiring should give; beside a measured one when its file is among the inputs");
+  command->add_option("--job", options->job.file, "job file: what each finding costs a step of it");
+  command->add_option("--strategy", options->job.values.strategy, "strategy of that job; the best one when left out");
+  command->add_option("--export", options->exports, "yaml=FILE, dot=FILE, nccl=FILE, slurm=FILE");
+  command->add_flag("--anonymise,--anonymize", options->anonymise, "replace names, GUIDs and addresses in everything that is written");
+  command->add_option("--fail-on", options->fail_on, "exit code 1 on findings of this severity: critical or warning")->check(CLI::IsMember({"critical", "warning"}));
   command->callback([options, &common, &action] {
     action = [options, &common] {
-      const Result<std::string> text = run(*options, common);
-      return text ? deliver(common, *text, 0, options->inputs) : report_error(text.error());
+      const Result<Outcome> outcome = run(*options, common);
+      return outcome ? deliver(common, outcome->text, outcome->code, options->inputs) : report_error(outcome.error());
     };
   });
 }

@@ -95,7 +95,7 @@ Json table_json(const ExpectedTable& table) {
   Json rows = Json::array();
   for (const ExpectedTable::Row& row : table.rows) {
     const collective::Cost& cost = row.cost;
-    rows.push_back({{"bytes", row.bytes},
+    Json item = {{"bytes", row.bytes},
                     {"time_s", cost.time_s},
                     {"algorithm_bytes_per_s", cost.time_s > 0 ? row.bytes / cost.time_s : 0},
                     {"bus_bytes_per_s", cost.bus_bytes_per_s},
@@ -104,37 +104,125 @@ Json table_json(const ExpectedTable& table) {
                     {"algorithm", std::string(cost.algorithm)},
                     {"protocol", std::string(cost.protocol)},
                     {"limit", std::string(collective::name(cost.limit))},
-                    {"where", std::string(cost.where)}});
+                    {"where", std::string(cost.where)}};
+    if (row.measured_bus_bytes_per_s) {
+      item["measured_bus_bytes_per_s"] = *row.measured_bus_bytes_per_s;
+      item["measured_time_s"] = optional_json(row.measured_time_s);
+      item["reached"] = cost.bus_bytes_per_s > 0 ? Json(*row.measured_bus_bytes_per_s / cost.bus_bytes_per_s) : Json(nullptr);
+    }
+    rows.push_back(std::move(item));
   }
-  return {{"op", std::string(collective::name(table.op))}, {"ranks", table.group.ranks}, {"ranks_per_host", table.group.ranks_per_host}, {"rows", rows}};
+  Json out = {{"op", std::string(collective::name(table.op))}, {"ranks", table.group.ranks}, {"ranks_per_host", table.group.ranks_per_host}, {"rows", rows}};
+  if (!table.measured_file.empty()) out["measured_file"] = table.measured_file;
+  return out;
+}
+
+Json position_json(const SourcePos& pos) { return {{"file", pos.file}, {"line", pos.line}}; }
+
+Json finding_json(const findings::Finding& finding) {
+  Json evidence = Json::array();
+  for (const SourcePos& pos : finding.evidence) evidence.push_back(position_json(pos));
+  Json cost = nullptr;
+  if (finding.cost) {
+    cost = {{"step_time_s", finding.cost->step_time_s}, {"step_time_if_mended_s", finding.cost->step_time_if_mended_s}, {"lost_s", finding.cost->lost_s()}};
+  }
+  return {{"id", finding.id}, {"severity", std::string(findings::name(finding.severity))}, {"where", finding.where}, {"what", finding.what}, {"cost", cost},
+          {"fix", finding.fix}, {"verify", finding.verify}, {"source", finding.source}, {"evidence", evidence}};
+}
+
+Json files_json(const assemble::Assembly& assembly) {
+  Json out = Json::array();
+  for (const wiring::Document& document : assembly.documents) {
+    Json facts = Json::object();
+    for (const wiring::Fact& fact : wiring::facts_of(document)) facts[fact.name] = fact.number ? Json(*fact.number) : Json(fact.text);
+    out.push_back({{"file", document.file}, {"kind", std::string(wiring::name(document.format))}, {"facts", facts}, {"notes", notes_json(document.notes)}});
+  }
+  return out;
+}
+
+/// Switches and cables of a discovered fabric; leaf by leaf, and how far adapters are from each other.
+Json discovered_json(const FabricGraph& graph, const FabricShape& shape) {
+  constexpr std::size_t kMaxCables = 20000;
+  const FabricRoutes routes = routes_of(graph, shape);
+  const auto label = [&graph](int node) {
+    const FabricNode& found = graph.nodes[static_cast<std::size_t>(node)];
+    return found.name.empty() ? found.id : found.name;
+  };
+  Json leaves = Json::array();
+  for (const LeafShape& leaf : shape.leaves) {
+    leaves.push_back({{"name", label(leaf.node)}, {"adapters", leaf.adapters}, {"hosts", leaf.hosts}, {"uplinks", leaf.uplinks}, {"oversubscription", leaf.oversubscription()}});
+  }
+  Json out = {{"switches", shape.switches}, {"adapters", shape.adapters}, {"hosts", shape.hosts}, {"cables", graph.links.size()}, {"levels", shape.levels}, {"islands", shape.components},
+              {"rails", shape.rails}, {"leaves", leaves}, {"adapter_pairs_by_switches", routes.pairs_by_switches}, {"unreachable_pairs", routes.unreachable_pairs},
+              {"fewest_equal_paths", routes.fewest_paths}, {"most_equal_paths", routes.most_paths}};
+  if (graph.links.size() > kMaxCables) return out;
+  Json cables = Json::array();
+  for (const FabricLink& link : graph.links) {
+    cables.push_back({{"from", label(link.a)}, {"from_port", link.a_port}, {"to", label(link.b)}, {"to_port", link.b_port}, {"width", link.width}, {"rate", link.rate},
+                      {"bytes_per_s", link.bytes_per_s > 0 ? Json(link.bytes_per_s) : Json(nullptr)}});
+  }
+  out["links"] = cables;
+  return out;
+}
+
+Json cluster_json(const Cluster& cluster) {
+  Json hosts = Json::array();
+  for (const HostGroup& group : cluster.hosts) hosts.push_back(host_json(group));
+  const Fabric& fabric = cluster.fabric;
+  return {{"schema", "chokepoint.wiring/1"},
+          {"name", cluster.name},
+          {"hosts", hosts},
+          {"fabric",
+           {{"kind", std::string(name(fabric.kind))},
+            {"transport", fabric.kind == FabricKind::kNone && fabric.origin.empty() ? Json(nullptr) : Json(std::string(name(fabric.transport)))},
+            {"hosts", cluster.host_count()},
+            {"hosts_per_leaf", fabric.hosts_per_leaf},
+            {"oversubscription", fabric.oversubscription},
+            {"host_measured_bytes_per_s", optional_json(fabric.node_measured_bytes_per_s)},
+            {"origin", fabric.origin}}},
+          {"findings", Json::array()},
+          {"notes", notes_json(cluster.notes)}};
+}
+
+// Names come from user files and may hold anything: replace what is not UTF-8.
+std::string dumped(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+void add_expected(Json& out, const std::vector<ExpectedTable>& expected) {
+  if (expected.empty()) return;
+  Json tables = Json::array();
+  for (const ExpectedTable& table : expected) tables.push_back(table_json(table));
+  out["expected"] = tables;
 }
 
 }  // namespace
 
 std::string wiring_json(const Cluster& cluster, const std::vector<ExpectedTable>& expected) {
-  Json hosts = Json::array();
-  for (const HostGroup& group : cluster.hosts) hosts.push_back(host_json(group));
-  const Fabric& fabric = cluster.fabric;
-  Json out = {{"schema", "chokepoint.wiring/1"},
-              {"name", cluster.name},
-              {"hosts", hosts},
-              {"fabric",
-               {{"kind", std::string(name(fabric.kind))},
-                {"transport", fabric.kind == FabricKind::kNone ? Json(nullptr) : Json(std::string(name(fabric.transport)))},
-                {"hosts", cluster.host_count()},
-                {"hosts_per_leaf", fabric.hosts_per_leaf},
-                {"oversubscription", fabric.oversubscription},
-                {"host_measured_bytes_per_s", optional_json(fabric.node_measured_bytes_per_s)},
-                {"origin", fabric.origin}}},
-              {"findings", Json::array()},
-              {"notes", notes_json(cluster.notes)}};
-  if (!expected.empty()) {
-    Json tables = Json::array();
-    for (const ExpectedTable& table : expected) tables.push_back(table_json(table));
-    out["expected"] = tables;
-  }
-  // Names come from user files and may hold anything: replace what is not UTF-8.
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  Json out = cluster_json(cluster);
+  add_expected(out, expected);
+  return dumped(out);
+}
+
+std::string wiring_json(const WiringReport& report) {
+  const assemble::Assembly& assembly = report.assembly;
+  Json out = cluster_json(assembly.cluster);
+  if (assembly.fabric) out["fabric"]["discovered"] = discovered_json(*assembly.fabric, assembly.shape);
+  for (const findings::Finding& finding : report.findings) out["findings"].push_back(finding_json(finding));
+  out["cost_of"] = report.job.empty() ? Json(nullptr) : Json({{"job", report.job}, {"cluster", report.own_cluster ? "files" : "job"}});
+  out["files"] = files_json(assembly);
+  Json contradictions = Json::array();
+  for (const assemble::Contradiction& found : assembly.contradictions) contradictions.push_back({{"what", found.what}, {"first", position_json(found.first)}, {"second", position_json(found.second)}});
+  out["contradictions"] = contradictions;
+  out["matched"] = assembly.matched;
+  out["unknown"] = assembly.unknown;
+  const topology::MeasuredCollectives& measured = assembly.cluster.measured;
+  out["measured"] = {{"all_reduce_bytes_per_s", optional_json(measured.all_reduce)}, {"all_gather_bytes_per_s", optional_json(measured.all_gather)},
+                     {"reduce_scatter_bytes_per_s", optional_json(measured.reduce_scatter)}, {"host_all_reduce_bytes_per_s", optional_json(measured.host_all_reduce)},
+                     {"host_all_gather_bytes_per_s", optional_json(measured.host_all_gather)}, {"host_reduce_scatter_bytes_per_s", optional_json(measured.host_reduce_scatter)}};
+  Json unreadable = Json::array();
+  for (const Error& error : report.unreadable) unreadable.push_back({{"file", error.pos.file}, {"line", error.pos.line}, {"message", error.message}});
+  out["unreadable"] = unreadable;
+  add_expected(out, report.expected);
+  return dumped(out);
 }
 
 }  // namespace chokepoint::report

@@ -168,7 +168,7 @@ void TextDrawing::matrix(std::string& out) {
 
 std::string title(const HostGroup& group) {
   const Host& host = group.host;
-  std::string text = fmt::format("{} x {}", host.gpus().size(), host.accelerator.empty() ? "GPU of unknown kind" : host.accelerator);
+  std::string text = host.gpus().empty() ? std::string("GPUs unknown") : fmt::format("{} x {}", host.gpus().size(), host.accelerator.empty() ? "GPU of unknown kind" : host.accelerator);
   text += fmt::format(" \u00b7 {}", nic_summary(host));
   if (!host.peer_to_peer) text += " \u00b7 no peer-to-peer over PCIe";
   if (!host.gpudirect_rdma) text += " \u00b7 no GPUDirect RDMA";
@@ -223,15 +223,24 @@ std::string wiring_text(const Cluster& cluster, const Style& style, bool quiet) 
 std::string expected_text(const ExpectedTable& table, const Style& style) {
   std::string out = style.bold(fmt::format("# {}: {} ranks on {} host{}, {}", collective::name(table.op), table.group.ranks, table.group.hosts(),
                                            table.group.hosts() == 1 ? "" : "s", table.accelerator)) + "\n";
-  out += fmt::format("# {:>12} {:>12} {:>6} {:>11} {:>8} {:>8}  {:<14} {:>10}  {}\n", "size", "count", "type", "time", "algbw", "busbw", "algorithm",
+  out += fmt::format("# {:>12} {:>12} {:>6} {:>11} {:>8} {:>8}  {:<14} {:>10}  {}\n", "size", "count", "type", "time", "algbw", "busbw", table.measured_file.empty() ? "algorithm" : "measured reached  algorithm",
                      "floor", "limit");
   out += fmt::format("# {:>12} {:>12} {:>6} {:>11} {:>8} {:>8}  {:<14} {:>10}\n", "(B)", "(elements)", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)");
   constexpr double kBytesPerFloat = 4;
+  const bool measured = !table.measured_file.empty();
+  if (measured) out += "# measured: " + table.measured_file + "\n";
   for (const ExpectedTable::Row& row : table.rows) {
     const collective::Cost& cost = row.cost;
     const double algorithm_rate = cost.time_s > 0 ? row.bytes / cost.time_s : 0;
-    out += fmt::format("  {:>12.0f} {:>12.0f} {:>6} {:>11.1f} {:>8.2f} {:>8.2f}  {:<14} {:>10.1f}  {}\n", row.bytes, row.bytes / kBytesPerFloat, "float",
-                       cost.time_s * 1e6, algorithm_rate / 1e9, cost.bus_bytes_per_s / 1e9, fmt::format("{}/{}", cost.algorithm, cost.protocol),
+    std::string reached;
+    if (row.measured_bus_bytes_per_s) {
+      const double share = cost.bus_bytes_per_s > 0 ? *row.measured_bus_bytes_per_s / cost.bus_bytes_per_s : 0;
+      reached = fmt::format("{:>8.2f} {:>5.0f} %  ", *row.measured_bus_bytes_per_s / 1e9, 100 * share);
+    } else if (measured) {
+      reached = std::string(18, ' ');
+    }
+    out += fmt::format("  {:>12.0f} {:>12.0f} {:>6} {:>11.1f} {:>8.2f} {:>8.2f}  {}{:<14} {:>10.1f}  {}\n", row.bytes, row.bytes / kBytesPerFloat, "float",
+                       cost.time_s * 1e6, algorithm_rate / 1e9, cost.bus_bytes_per_s / 1e9, reached, fmt::format("{}/{}", cost.algorithm, cost.protocol),
                        cost.floor_s * 1e6, cost.limit == collective::LimitKind::kLatency ? std::string("latency") : std::string(cost.where));
   }
   return out + "\n";

@@ -22,9 +22,14 @@ bool is_binary(std::string_view text) {
   const std::string_view head = text.substr(0, 1 << 16);
   if (head.substr(0, 2) == "\xff\xfe" || head.substr(0, 2) == "\xfe\xff") return false;
   std::size_t strange = 0;
+  std::size_t expected = 0;  // bytes of a UTF-8 character still to come
   for (const char c : head) {
     const auto u = static_cast<unsigned char>(c);
-    strange += u < 0x20 && u != '\n' && u != '\r' && u != '\t' && u != 0x1b && u != '\f' && u != '\b' ? 1 : 0;
+    const bool control = u < 0x20 && u != '\n' && u != '\r' && u != '\t' && u != 0x1b && u != '\f' && u != '\b';
+    const bool continues = (u & 0xc0) == 0x80;
+    const bool broken = continues ? expected == 0 : expected > 0 || u >= 0xf8;
+    strange += control || broken ? 1 : 0;
+    expected = continues ? expected - (expected > 0 ? 1 : 0) : u >= 0xf0 ? 3 : u >= 0xe0 ? 2 : u >= 0xc0 ? 1 : 0;
   }
   return static_cast<double>(strange) > kBinaryShare * static_cast<double>(std::max<std::size_t>(head.size(), 1));
 }
@@ -47,6 +52,17 @@ template <class Value>
 Result<Content> wrap(Result<Value> value) {
   if (!value) return tl::make_unexpected(std::move(value).error());
   return Content(std::move(*value));
+}
+
+/// What the readers of files that are no host themselves noted; notes of hosts stay with the host.
+std::vector<Note> notes_of(const Content& content) {
+  return std::visit(
+      [](const auto& value) -> std::vector<Note> {
+        using Value = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, Host> || std::is_same_v<Value, Cluster> || std::is_same_v<Value, std::vector<HostGroup>>) return {};
+        else return value.notes;
+      },
+      content);
 }
 
 Result<Content> read_matrices(std::string_view text, const std::string& file) {
@@ -107,10 +123,11 @@ Result<std::vector<Document>> read_documents(std::string_view text, const std::s
       if (!first_error) first_error = std::move(content).error();
       continue;
     }
-    documents.push_back({format, file, prompt_host(plain), std::move(*content), {}});
+    std::vector<Note> notes = notes_of(*content);
+    documents.push_back({format, file, prompt_host(plain), std::move(*content), std::move(notes)});
   }
   if (documents.empty()) return tl::make_unexpected(std::move(*first_error));
-  documents.front().notes = std::move(repairs);
+  documents.front().notes.insert(documents.front().notes.begin(), repairs.begin(), repairs.end());
   return documents;
 }
 
