@@ -159,7 +159,9 @@ FabricShape shape_of(const FabricGraph& graph) {
 FabricRoutes routes_of(const FabricGraph& graph, const FabricShape& shape) {
   FabricRoutes routes;
   const Adjacency near(graph);
-  constexpr int kManyPaths = 1 << 30;
+  constexpr int kManyPaths = 1 << 29;  // the sum of two still fits
+  constexpr std::size_t kMaxLeaves = 1 << 13;  // all pairs of leaves; beyond this nothing is counted
+  if (shape.leaves.size() > kMaxLeaves) return routes;
   std::vector<int> distance(graph.nodes.size());
   std::vector<int> paths(graph.nodes.size());
   std::vector<int> queue;

@@ -18,7 +18,8 @@ namespace chokepoint::wiring {
 namespace {
 
 constexpr int kMaxDepth = 128;
-constexpr std::size_t kMaxObjects = 1 << 20;
+constexpr int kMaxNuma = 63;
+constexpr std::size_t kMaxObjects = 1 << 17;
 
 /// Where an object sits.
 struct Place {
@@ -105,7 +106,7 @@ bool Reader::walk(const pugi::xml_node& node, Place place, int depth) {
   const std::string type = type_name(node.attribute("type").as_string());
   ++found_.counts[type];
   std::string name = fmt::format("{} {}", type, node.attribute("os_index").as_string());
-  if (const pugi::xml_attribute set = node.attribute("nodeset"); set && lowest_node(set.as_string()) >= 0) place.numa = lowest_node(set.as_string());
+  if (const pugi::xml_attribute set = node.attribute("nodeset"); set && lowest_node(set.as_string()) >= 0) place.numa = std::min(lowest_node(set.as_string()), kMaxNuma);
   if (type == "Bridge") {
     const std::string bus = pci_address(node.attribute("pci_busid").as_string());
     place.bridges.push_back(bus.empty() ? std::string("root ") + node.attribute("bridge_pci").as_string() : bus);

@@ -16,6 +16,8 @@ namespace chokepoint::wiring {
 namespace {
 
 constexpr std::size_t kMaxFunctions = 1 << 16;
+constexpr int kMaxNuma = 63;
+constexpr int kMaxEndpoints = 1024;
 
 /// "06:00.0", "0000:06:00.0" at the beginning of a word.
 bool is_address(std::string_view word) {
@@ -79,6 +81,7 @@ class Reader {
   void detail(std::string_view content, int number);
   bool tree_line(std::string_view line, int number);
   void find_parents();
+  void leave_out_virtual_functions();
 
   struct Branch {
     std::size_t column;
@@ -122,7 +125,7 @@ void Reader::detail(std::string_view content, int number) {
   if (content.substr(0, 7) == "ACSCtl:") {
     function.access = PciAccessControl{contains(content, "ReqRedir+"), contains(content, "CmpltRedir+"), contains(content, "UpstreamFwd+"), number};
   }
-  if (content.substr(0, 10) == "NUMA node:") function.numa = leading_int(content.substr(10));
+  if (content.substr(0, 10) == "NUMA node:") function.numa = std::min(leading_int(content.substr(10)).value_or(0), kMaxNuma);
   if (content.substr(0, 14) == "Physical Slot:") function.slot = std::string(trim(content.substr(14)));
   if (content.substr(0, 4) == "Bus:") {
     const auto bus = [&content](std::string_view mark) -> std::optional<int> {
@@ -216,6 +219,22 @@ void Reader::find_parents() {
   }
 }
 
+/// Beside its physical functions a card's virtual ones are no further NICs; in a virtual machine they are all there is.
+void Reader::leave_out_virtual_functions() {
+  const auto is_virtual = [](const PciFunction& function) { return contains(function.text, "Virtual Function"); };
+  const bool physical = std::any_of(listing_.functions.begin(), listing_.functions.end(), [&](const PciFunction& function) { return function.role == PciRole::kNic && !is_virtual(function); });
+  const bool rdma = std::any_of(listing_.functions.begin(), listing_.functions.end(), [&](const PciFunction& function) {
+    return function.role == PciRole::kNic && !is_virtual(function) && contains(function.text, "Mellanox");
+  });
+  int left_out = 0;
+  for (PciFunction& function : listing_.functions) {
+    if (function.role != PciRole::kNic || !is_virtual(function) || !(contains(function.text, "Mellanox") ? rdma : physical)) continue;
+    function.role = PciRole::kOther;
+    ++left_out;
+  }
+  if (left_out > 0) listing_.notes.push_back({fmt::format("{} virtual functions are not counted as NICs", left_out), {file_, 0, 0}});
+}
+
 Result<PciListing> Reader::read(std::string_view text) {
   int number = 0;
   for (const std::string_view line : split_lines(text)) {
@@ -229,6 +248,8 @@ Result<PciListing> Reader::read(std::string_view text) {
   }
   if (listing_.functions.empty()) return fail("no PCI address at the beginning of a line", {file_, 0, 0}, {"save the output of `lspci -vvv`"});
   if (listing_.functions.size() <= 4096) find_parents();
+  leave_out_virtual_functions();
+  if (listing_.count(PciRole::kGpu) + listing_.count(PciRole::kNic) > kMaxEndpoints) return fail("more than 1,024 GPUs and NICs", {file_, 0, 0}, {"this cannot be one host"});
   for (const PciFunction& function : listing_.functions) listing_.verbose = listing_.verbose || function.state.has_value();
   if (!listing_.verbose) listing_.notes.push_back({"no link states in the file; `lspci -vvv` as root shows what each link trained at", {file_, 0, 0}});
   return std::move(listing_);

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
+#include <set>
 
 namespace chokepoint::wiring {
 
@@ -55,8 +57,9 @@ int MeasuredTable::implied_ranks() const {
 
 std::vector<std::string> MeasuredTable::hosts() const {
   std::vector<std::string> found;
+  std::set<std::string_view> seen;
   for (const TableDevice& device : devices) {
-    if (std::find(found.begin(), found.end(), device.host) == found.end()) found.push_back(device.host);
+    if (seen.insert(device.host).second) found.push_back(device.host);
   }
   return found;
 }
@@ -69,16 +72,17 @@ int MeasuredTable::stated_ranks() const {
 
 std::vector<HostGroup> hosts_of(const MeasuredTable& table, const std::string& file) {
   std::vector<HostGroup> groups;
+  std::map<std::string_view, std::vector<const TableDevice*>> by_host;
+  for (const TableDevice& device : table.devices) by_host[device.host].push_back(&device);
   for (const std::string& name : table.hosts()) {
     Host host;
     host.name = name;
     const int cpu = add_cpu(host, 0);
     const int bridge = add_bridge(host, cpu, 4);
-    for (const TableDevice& device : table.devices) {
-      if (device.host != name) continue;
-      const int gpu = host.add_device({DeviceKind::kGpu, fmt::format("GPU{}", device.device), device.name, device.bus_id, {}});
+    for (const TableDevice* device : by_host[name]) {
+      const int gpu = host.add_device({DeviceKind::kGpu, fmt::format("GPU{}", device->device), device->name, device->bus_id, {}});
       host.add_duplex(gpu, bridge, LinkKind::kPcie, 16, pcie(4, 16, std::string(kAssumed) + "a benchmark's device list has no links"));
-      const Result<hardware::Accelerator> accelerator = hardware::find_accelerator(device.name);
+      const Result<hardware::Accelerator> accelerator = hardware::find_accelerator(device->name);
       if (accelerator) host.accelerator = accelerator->name;
     }
     groups.push_back({std::move(host), 1});

@@ -12,6 +12,7 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
+#include <set>
 
 namespace chokepoint::wiring {
 
@@ -56,10 +57,10 @@ class Reader {
   std::string file_;
   MeasuredTable table_;
   Shape shape_;
+  std::set<int> seen_ranks_;
   bool header_root_ = false;
   bool header_seen_ = false;
   bool named_by_command_ = false;
-  int not_rows_ = 0;
 };
 
 /// "#  Rank  0 Group  0 Pid 85 on node0 device  0 [0000:cc:00] NVIDIA H200".
@@ -77,8 +78,7 @@ bool Reader::device(std::string_view line) {
   const auto rest = after(line.substr(dev), "]");
   if (bus) found.bus_id = pci_address(*bus);
   if (rest) found.name = std::string(trim(*rest));
-  const bool twice = std::any_of(table_.devices.begin(), table_.devices.end(), [&found](const TableDevice& known) { return known.rank == found.rank; });
-  if (!twice) table_.devices.push_back(std::move(found));
+  if (seen_ranks_.insert(found.rank).second) table_.devices.push_back(std::move(found));
   return true;
 }
 

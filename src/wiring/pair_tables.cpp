@@ -179,6 +179,7 @@ Result<PairTables> Reader::read(std::string_view text) {
     const std::string_view content = trim(line);
     if (content.empty()) continue;
     const std::vector<std::string> words = labels_joined(content);
+    if (words.empty()) continue;
     const std::vector<std::string> columns = heading(words);
     // A row "0 1" of a two-by-one matrix looks like a heading: rows go first where the matrix still wants them.
     const bool wanted = open_ && !found_.matrices.empty() && found_.matrices.back().rows.size() < found_.matrices.back().columns.size() &&

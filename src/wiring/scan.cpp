@@ -151,7 +151,8 @@ bool expand_ranges(std::string_view ranges, std::size_t limit, std::vector<std::
     const std::string_view last = dash == std::string_view::npos ? first : trim(range.substr(dash + 1));
     const auto begin = to_int(first);
     const auto end = to_int(last);
-    if (!is_digits(first) || !is_digits(last) || !begin || !end || *end < *begin) return false;
+    constexpr std::size_t kMaxDigits = 9;
+    if (!is_digits(first) || !is_digits(last) || first.size() > kMaxDigits || !begin || !end || *end < *begin) return false;
     if (static_cast<std::size_t>(*end - *begin) + out.size() >= limit) return false;
     for (int i = *begin; i <= *end; ++i) out.push_back(fmt::format("{:0{}}", i, first.size()));
   }
@@ -159,6 +160,8 @@ bool expand_ranges(std::string_view ranges, std::size_t limit, std::vector<std::
 }
 
 bool expand_one(std::string_view name, std::size_t limit, std::vector<std::string>& out) {
+  constexpr std::size_t kMaxName = 1024;
+  if (name.size() > kMaxName) return false;
   std::vector<std::string> names{""};
   while (!name.empty()) {
     const std::size_t open = name.find('[');
