@@ -19,8 +19,9 @@ namespace {
 
 const Device& device_at(const Host& host, int index) { return host.devices[static_cast<std::size_t>(index)]; }
 
-/// Ethernet controllers of 1 and 10 Gb/s that boards carry. Source: the PCI ID repository, vendors 8086 and 14e4.
-constexpr std::array<std::string_view, 10> kManagement{"I210", "I350", "X540", "X550", "X710", "X557", "BCM5720", "BCM57416", "BCM5719", "RTL8"};
+/// Ethernet controllers that carry no collectives: 1 and 10 Gb/s ports that boards carry, storage adapters.
+/// Source: the PCI ID repository, vendors 8086, 14e4, 10df, 10ec.
+constexpr std::array<std::string_view, 11> kManagement{"I210", "I350", "X540", "X550", "X710", "X557", "BCM5720", "BCM57416", "BCM5719", "Emulex", "RTL8"};
 
 std::vector<std::string> names_of(const Host& host, const std::vector<int>& indices) {
   std::vector<std::string> names;
