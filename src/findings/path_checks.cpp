@@ -130,7 +130,7 @@ void check_sharing(Collector& out, const Host& host) {
   const Severity severity = cards == 1 && gpus >= 4 ? Severity::kWarning : Severity::kInfo;
   std::string what = fmt::format("{} GPUs share {} NIC{} ({})", gpus, nics.size(), nics.size() == 1 ? "" : "s", short_list(names_of(host, nics)));
   if (one_card) what += ": ports of one adapter, which share its slot";
-  what += "; a port's \"4X\" counts lanes, not adapters: the host's limit is the line rate of these ports";
+  what += cards == 1 ? "; a port's \"4X\" counts lanes, not adapters: the host's limit is the line rate of one" : ": their line rates together are the host's limit";
   out.add(severity, "nic-shared", host.name, std::move(what), {{host.name, 0, 0}});
 }
 
