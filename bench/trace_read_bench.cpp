@@ -79,7 +79,7 @@ Extracted extract_with_simdjson(const simdjson::padded_string& text) {
       else if (key == "args" && (category == "kernel" || category == "cuda_runtime")) {
         simdjson::ondemand::object args = field.value().get_object();
         for (auto argument : args) {
-          if (argument.unescaped_key() == "correlation") correlation = argument.value().get_uint64();
+          if (std::string_view(argument.unescaped_key()) == "correlation") correlation = argument.value().get_uint64();
         }
       }
     }

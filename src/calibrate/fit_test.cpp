@@ -12,7 +12,7 @@ namespace {
 
 // A time that is the host's alone: 1000 steps of the fixed host work (12 ms by default), so d log t / d log p = 1.
 Observation fixed_work(double measured_s) {
-  return {"test", measured_s, 1, [](const simulate::Parameters& p) { return 1000 * p.step.step_fixed_s; }};
+  return {"test", measured_s, 1, [](const simulate::Parameters& p) { return 12 * p.step.step_fixed_s / simulate::Constants{}.step_fixed_s; }};
 }
 
 // Half fixed work, half Python: t = 1 s + 1 s at the defaults, so either derivative is one half.

@@ -157,7 +157,7 @@ int run_left_out(const ValidateOptions& options, const Findings& findings, const
       return report_error(Error{"a table of kernels is left out by accelerator", {}, {"expected --leave-out accelerator"}});
     Findings left = findings;
     validate::leave_out_accelerators(*left.matmul);
-    return deliver(common, present(left, common));
+    return deliver(common, present(left, common, options.details));
   }
   if (!findings.runs) return report_error(Error{"--leave-out and --fit need a table of runs or of kernels", {}, {}});
   const auto by = validate::parse_left_out(options.leave_out.empty() ? "source" : options.leave_out);

@@ -51,7 +51,7 @@ TEST(ChromeReader, KeepsWhatStandsBeforeTheCut) {
 
 TEST(ChromeReader, DropsTimesThatCannotBeAndCountsThem) {
   const RankTrace t = read("[" + kKernel + R"(,{"ph":"X","cat":"kernel","name":"k","ts":NaN,"dur":1},
-    {"ph":"X","cat":"kernel","name":"k","ts":5,"dur":-1},{"ph":"X","cat":"kernel","name":"k","ts":5,"dur":7447000000000000},
+    {"ph":"X","cat":"kernel","name":"k","ts":5,"dur":-1},{"ph":"X","cat":"kernel","name":"k","ts":5,"dur":7447000000000},
     {"ph":"X","cat":"kernel","name":"k","ts":0,"dur":0}])");
   EXPECT_EQ(t.device.size(), 1u);
   EXPECT_EQ(t.defects[Defect::kBadTime], 1u);
