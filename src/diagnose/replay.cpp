@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 
 namespace chokepoint::diagnose {
@@ -71,32 +72,85 @@ Replay::Replay(const std::vector<RankTrace>& traces, const std::vector<std::vect
   even_out();
 }
 
-Replay::Visit Replay::visit_of(int member, std::int64_t start_ns, std::int64_t end_ns) const {
+namespace {
+
+/// When a communication could have begun on its own rank: once the compute that was launched before it is over (a
+/// communication stream waits for the event recorded there), and its stream's operation before it.
+class Readiness {
+ public:
+  explicit Readiness(const RankTrace& trace) : trace_(trace) {
+    const trace::DeviceEvents& d = trace.device;
+    for (std::size_t i = 0; i < d.size(); ++i) {
+      if (d.work[i] == trace::Work::kCompute && d.launch[i] >= 0) launches_.push_back({launch_of(i), d.end_ns[i]});
+    }
+    std::sort(launches_.begin(), launches_.end(), [](const Launch& a, const Launch& b) { return a.at_ns < b.at_ns; });
+    for (std::size_t k = 1; k < launches_.size(); ++k) launches_[k].latest_end_ns = std::max(launches_[k].latest_end_ns, launches_[k - 1].latest_end_ns);
+  }
+
+  std::int64_t ready_ns(std::size_t event) const {
+    const std::int64_t start = trace_.device.start_ns[event];
+    if (trace_.device.launch[event] < 0) return start;
+    const auto after = std::lower_bound(launches_.begin(), launches_.end(), launch_of(event), [](const Launch& l, std::int64_t at) { return l.at_ns < at; });
+    return after == launches_.begin() ? start : std::min(start, (after - 1)->latest_end_ns);
+  }
+
+ private:
+  struct Launch {
+    std::int64_t at_ns = 0;
+    std::int64_t latest_end_ns = 0;  ///< of all work launched up to here
+  };
+  std::int64_t launch_of(std::size_t event) const {
+    return trace_.host_events.start_ns[static_cast<std::size_t>(trace_.device.launch[event])];
+  }
+  const RankTrace& trace_;
+  std::vector<Launch> launches_;
+};
+
+}  // namespace
+
+Replay::Visit Replay::visit_of(int member, std::int64_t ready_ns, std::int64_t end_ns) const {
   const Line& line = lines_[static_cast<std::size_t>(member)];
   const auto begun_before = [&line](std::int64_t at) {
     return static_cast<std::size_t>(std::lower_bound(line.begin_ns.begin(), line.begin_ns.end(), at) - line.begin_ns.begin());
   };
   Visit v;
   v.member = member;
-  v.start_ns = start_ns;
+  v.ready_ns = ready_ns;
   v.end_ns = end_ns;
-  v.arrive = begun_before(start_ns);
+  v.arrive = begun_before(ready_ns);
   v.resume = begun_before(end_ns);
-  const bool moving = v.arrive < line.begin_ns.size() && line.begin_ns[v.arrive] == start_ns;
-  if (!moving && v.arrive > 0) v.offset_ns = start_ns - (line.begin_ns[v.arrive - 1] + line.pieces[v.arrive - 1].ns);
+  const bool moving = v.arrive < line.begin_ns.size() && line.begin_ns[v.arrive] == ready_ns;
+  if (!moving && v.arrive > 0) v.offset_ns = ready_ns - (line.begin_ns[v.arrive - 1] + line.pieces[v.arrive - 1].ns);
   const auto block = std::lower_bound(line.blocks.begin(), line.blocks.end(), end_ns, [](const Interval& b, std::int64_t t) { return b.end_ns < t; });
   v.blocks = block != line.blocks.end() && block->end_ns == end_ns;
   return v;
 }
 
+namespace {
+constexpr std::int64_t kRounding_ns = 1000;  // a stream's next operation may seem to start before the last one's end
+}
+
 void Replay::build_meetings(const std::vector<RankTrace>& traces, const std::vector<MatchedCollective>& collectives) {
+  const std::vector<Readiness> readiness(traces.begin(), traces.end());
+  std::vector<std::map<std::int32_t, std::int64_t>> stream_end(traces.size());
   for (const MatchedCollective& c : collectives) {
     if (c.members.size() < 2 || c.last_start_ns < window_.begin_ns || c.last_start_ns >= window_.end_ns) continue;
     Meeting meeting;
     meeting.wire_ns = c.wire_ns();
     for (std::size_t i = 0; i < c.members.size(); ++i) {
-      const trace::DeviceEvents& d = traces[static_cast<std::size_t>(c.members[i])].device;
-      meeting.visits.push_back(visit_of(c.members[i], d.start_ns[c.events[i]], d.end_ns[c.events[i]]));
+      const auto m = static_cast<std::size_t>(c.members[i]);
+      const trace::DeviceEvents& d = traces[m].device;
+      const std::int64_t start = d.start_ns[c.events[i]];
+      const auto before = stream_end[m].find(d.stream[c.events[i]]);
+      const bool queued = before != stream_end[m].end() && before->second <= start + kRounding_ns;
+      // Behind nothing on its stream: what it waited for besides its own rank's work is unknown, so its start stands.
+      const std::int64_t ready = queued && before->second > readiness[m].ready_ns(c.events[i]) ? readiness[m].ready_ns(c.events[i]) : start;
+      Visit visit = visit_of(c.members[i], ready, d.end_ns[c.events[i]]);
+      visit.stream = d.stream[c.events[i]];
+      visit.queued = queued && ready < start;
+      if (visit.queued) visit.lag_ns = std::max<std::int64_t>(0, start - std::max(ready, before->second));
+      stream_end[m][visit.stream] = visit.end_ns;
+      meeting.visits.push_back(visit);
     }
     meetings_.push_back(std::move(meeting));
   }
@@ -172,6 +226,7 @@ struct Progress {
   double time = 0;                 ///< there, after waiting
   double before = 0;               ///< there, before waiting
   std::int64_t last_end_ns = std::numeric_limits<std::int64_t>::min();  ///< measured end of what it waited for there
+  std::map<std::int32_t, double> stream_end;  ///< of the last meeting on each stream
 
   double time_at(std::size_t piece) const { return time + done[piece] - done[at]; }
 };
@@ -182,12 +237,12 @@ double Replay::seconds_without(unsigned mask) const {
   const bool no_wire = (mask & (1u << static_cast<unsigned>(Removable::kWire))) != 0;
   std::vector<Progress> lines(lines_.size());
   for (std::size_t m = 0; m < lines_.size(); ++m) lines[m].done = progress(m, mask);
-  const auto arrival = [&](const Visit& v) {
+  const auto ready = [&](const Visit& v) {
     const Progress& line = lines[static_cast<std::size_t>(v.member)];
     double offset = static_cast<double>(v.offset_ns);
     if (v.offset_ns > 0 && line.at == v.arrive) {
       // The line stood still. After the end of another collective: issued behind it; else while it ran.
-      return line.last_end_ns <= v.start_ns ? line.time + static_cast<double>(v.start_ns - line.last_end_ns) : line.before + offset;
+      return line.last_end_ns <= v.ready_ns ? line.time + static_cast<double>(v.ready_ns - line.last_end_ns) : line.before + offset;
     }
     if (v.offset_ns < 0) {  // inside a piece: what was still to come of it shrinks with it
       const double measured = static_cast<double>(lines_[static_cast<std::size_t>(v.member)].pieces[v.arrive - 1].ns);
@@ -195,12 +250,17 @@ double Replay::seconds_without(unsigned mask) const {
     }
     return line.time_at(v.arrive) + offset;
   };
+  const auto arrival = [&](const Visit& v) {
+    if (!v.queued) return ready(v);
+    return std::max(ready(v), lines[static_cast<std::size_t>(v.member)].stream_end[v.stream]) + static_cast<double>(v.lag_ns);
+  };
   for (const Meeting& meeting : meetings_) {
     double last = 0;
     for (const Visit& v : meeting.visits) last = std::max(last, arrival(v));
     const double end = last + (no_wire ? 0 : static_cast<double>(meeting.wire_ns));
     for (const Visit& v : meeting.visits) {
       Progress& line = lines[static_cast<std::size_t>(v.member)];
+      line.stream_end[v.stream] = end;
       if (!v.blocks || v.resume < line.at) continue;
       const double reached = line.time_at(v.resume);
       if (v.resume != line.at) line.before = reached;

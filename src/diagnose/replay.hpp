@@ -35,10 +35,13 @@ class Replay {
   /// A member's view of one collective.
   struct Visit {
     int member = 0;
-    std::int64_t start_ns = 0;      ///< measured
+    std::int32_t stream = 0;
+    std::int64_t ready_ns = 0;      ///< measured: what was launched before it is over
     std::int64_t end_ns = 0;
-    std::size_t arrive = 0;         ///< pieces of the line that began before the start
-    std::int64_t offset_ns = 0;     ///< of the start from the end of the last of them: above 0, the line stood still
+    std::int64_t lag_ns = 0;        ///< of the start behind that and behind the stream's operation before it
+    bool queued = false;            ///< the operation before it on its stream is a meeting too
+    std::size_t arrive = 0;         ///< pieces of the line that began before it was ready
+    std::int64_t offset_ns = 0;     ///< of being ready from the end of the last of them: above 0, the line stood still
     std::size_t resume = 0;         ///< pieces that began before the end
     bool blocks = false;            ///< the line stood until the end
   };
@@ -52,7 +55,7 @@ class Replay {
   /// Work of a line up to each of its pieces, classes of the mask left out.
   std::vector<double> progress(std::size_t member, unsigned mask) const;
 
-  Visit visit_of(int member, std::int64_t start_ns, std::int64_t end_ns) const;
+  Visit visit_of(int member, std::int64_t ready_ns, std::int64_t end_ns) const;
 
   struct Line {
     std::vector<Piece> pieces;
