@@ -54,7 +54,7 @@ Sustained default_sustained() {
   const auto set = [&out](Architecture part, double fraction, double density) {
     out[static_cast<std::size_t>(part)] = {fraction, density};
   };
-  set(Architecture::kVolta, 0.60, 2.40e-12);
+  set(Architecture::kVolta, 0.64, 2.40e-12);
   set(Architecture::kTuring, 0.45, 1.08e-12);
   set(Architecture::kAmpere, 0.86, 1.282e-12);
   set(Architecture::kAda, 0.62, 0.967e-12);
