@@ -57,7 +57,7 @@ TEST(WiringView, ExpectedTableFollowsNcclTestsColumns) {
   table.group.ranks = 16;
   table.group.ranks_per_host = 8;
   const double bytes = 1 << 30;
-  table.rows.push_back({bytes, network.cost(table.op, bytes, table.group)});
+  table.rows.push_back({bytes, network.cost(table.op, bytes, table.group), {}, {}});
   const std::string text = expected_text(table, Style{});
   EXPECT_THAT(text, HasSubstr("1073741824    268435456  float"));
   // busbw = algbw x 2(n-1)/n
