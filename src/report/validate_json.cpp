@@ -185,7 +185,7 @@ std::string parameters_json(const std::vector<Parameter>& parameters) {
   json["schema"] = "chokepoint.parameters/1";
   json["parameters"] = Json::array();
   for (const Parameter& p : parameters) {
-    json["parameters"].push_back({{"name", p.name}, {"value", p.value}, {"unit", p.unit}, {"source", p.source}});
+    json["parameters"].push_back({{"name", p.name}, {"value", p.value}, {"unit", p.unit}, {"kind", name(p.kind)}, {"log_sigma", p.log_sigma}, {"source", p.source}});
   }
   return json.dump(1) + "\n";
 }

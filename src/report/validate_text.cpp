@@ -278,14 +278,15 @@ std::string matmul_text(const validate::MatmulReport& report, const Style& style
 }
 
 std::string parameters_text(const std::vector<Parameter>& parameters, const Style& style) {
-  std::string out = style.bold(fmt::format("{} parameters\n", parameters.size()));
+  const auto fitted = std::count_if(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.kind == ParameterKind::kFitted; });
+  std::string out = style.bold(fmt::format("{} parameters, {} of them fitted\n", parameters.size(), fitted));
   std::string group;
   for (const Parameter& p : parameters) {
     const std::string head = p.name.substr(0, p.name.find('.'));
     if (head != group) out += "\n" + style.bold(head) + "\n";
     group = head;
     out += "  " + pad_right(p.name, 44) + pad_left(fmt::format("{:.6g}", p.value), 12) + " " + pad_right(p.unit, 10) + " " +
-           style.dim(p.source) + "\n";
+           pad_right(name(p.kind), 10) + style.dim(p.source) + "\n";
   }
   return out;
 }

@@ -30,6 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   switch (*table) {
     case validate::Table::kCollectives: every_row_is_judged(validate::validate_collectives(text, "t.csv")); break;
     case validate::Table::kMatmul: every_row_is_judged(validate::validate_matmul(text, "t.csv")); break;
+    case validate::Table::kMeasuredCompute: (void)validate::validate_measured_compute(text, "t.json"); break;
     case validate::Table::kOom: (void)validate::validate_fits(text, "t.csv"); break;
     case validate::Table::kRuns:
       if (const auto runs = validate::validate_runs(text, "t.csv")) {

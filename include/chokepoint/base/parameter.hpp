@@ -14,6 +14,17 @@ enum class ParameterKind {
   kMachine,    ///< 1 for the model; only a calibration of one machine moves it
 };
 
+inline constexpr const char* name(ParameterKind kind) {
+  switch (kind) {
+    case ParameterKind::kFitted: return "fitted";
+    case ParameterKind::kPublished: return "published";
+    case ParameterKind::kCounted: return "counted";
+    case ParameterKind::kEstimate: return "estimate";
+    case ParameterKind::kMachine: return "machine";
+  }
+  return "?";
+}
+
 struct Parameter {
   std::string name;    ///< dotted, e.g. "collective.nvlink_efficiency"
   double value = 0;
