@@ -208,7 +208,8 @@ bool ports_line(Builder& builder, std::string_view content, int number) {
   if (words.size() < 6 || words[3].substr(0, 2) != "0x") return false;
   const auto type_of = [](std::string_view word) { return word == "SW" || word == "RT" ? 'S' : 'H'; };
   End near{type_of(words[0]), words[3], {}, leading_int(words[2]).value_or(0)};
-  const std::pair<int, std::string_view> rate = width_and_rate(std::string(words[4]) + " " + std::string(words[5]));
+  const std::string printed = std::string(words[4]) + " " + std::string(words[5]);  // outlives the view into it
+  const std::pair<int, std::string_view> rate = width_and_rate(printed);
   const bool far = words.size() >= 11 && words[6] == "-" && words[10].substr(0, 2) == "0x";
   const std::size_t first_quote = content.find('\'');
   if (!far) {
