@@ -45,6 +45,7 @@ std::vector<ParameterRef> refs(Constants& constants) {
       {"collective.efa_hop", &c.efa_hop, "", kLogs, kFitted, kLatencySigma},
       {"collective.efa_first_hop", &c.efa_first_hop, "", "nccl-tests on 2 p4de hosts: 162 us for a small all_reduce", kPublished, kLatencySigma},
       {"collective.efa_step", &c.efa_step_s, "s", "start-up tests of training jobs on 2 to 64 hosts: 1/bandwidth of all_gather grows by the same amount with each rank", kFitted, kLatencySigma},
+      {"collective.benchmark_bytes", &c.benchmark_bytes, "bytes", "estimate: start-up tests do not print their size", ParameterKind::kEstimate, 0},
       {"collective.efa_slice", &c.efa_slice_bytes, "bytes", "the same tests against gradient buckets over 16 to 32 hosts (in sample)", kFitted, kLatencySigma},
       {"collective.tcp_hop", &c.tcp_hop, "", kLogs, kFitted, kLatencySigma},
       {"collective.fill", &c.fill_s, "s", kLogs, kFitted, kLatencySigma},

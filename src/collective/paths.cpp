@@ -478,12 +478,9 @@ void set_inside(Path& path, const Host& host, const hardware::Accelerator& accel
   if (switched && path.per_island > 2 && context.nccl >= kFirstNvls) path.nvls_bytes_per_s = path.ring.wire_bytes_per_s * nvls_share(context.constants, accelerator);
 }
 
-/// Size at which start-up tests of training jobs measure their collectives (not printed by them; a usual choice).
-constexpr double kBenchmarkBytes = 1e9;
-
 /// What was measured on this cluster for this group: inside a host the host's value, over hosts the allocation's, of
 /// which every sibling group has its part.
-void set_measured(Path& path, const topology::MeasuredCollectives& measured, int siblings, int allocation) {
+void set_measured(Path& path, const topology::MeasuredCollectives& measured, int siblings, int allocation, double benchmark_bytes) {
   if (path.islands == 1) {
     path.measured_all_reduce = measured.host_all_reduce;
     path.measured_all_gather = measured.host_all_gather;
@@ -499,8 +496,8 @@ void set_measured(Path& path, const topology::MeasuredCollectives& measured, int
   std::optional<double> wire = measured.all_reduce;
   for (const std::optional<double>& one : {measured.all_gather, measured.reduce_scatter}) {
     if (!one) continue;
-    const double moving_s = std::max(kBenchmarkBytes / *one - steps_s, 0.5 * kBenchmarkBytes / *one);
-    const double alone = std::min(kBenchmarkBytes / moving_s, std::max(*one, path.network.bytes_per_s * siblings));
+    const double moving_s = std::max(benchmark_bytes / *one - steps_s, 0.5 * benchmark_bytes / *one);
+    const double alone = std::min(benchmark_bytes / moving_s, std::max(*one, path.network.bytes_per_s * siblings));
     wire = std::max(wire.value_or(0), alone);
   }
   path.measured_all_reduce = measured.all_reduce ? part(measured.all_reduce) : std::nullopt;
@@ -571,7 +568,7 @@ Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& ac
     path.tree_pays = cluster.fabric.transport != topology::Transport::kTcp;
     apply_fabric(path, cluster.fabric, context, hosts, group.host_stride);
   }
-  set_measured(path, cluster.measured, siblings, cluster.gpu_count());
+  set_measured(path, cluster.measured, siblings, cluster.gpu_count(), context.constants.benchmark_bytes);
   path.tuner = tuner_input(path, accelerator, context.nccl);
   return path;
 }

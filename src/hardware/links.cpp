@@ -39,4 +39,10 @@ Result<double> nvlink_bytes_per_s(int generation) {
   }
 }
 
+double socket_memory_bytes_per_s(int pcie_generation) {
+  constexpr double kBytesPerTransfer = 8;
+  if (pcie_generation <= 3) return 6 * 2666e6 * kBytesPerTransfer;
+  return 8 * (pcie_generation == 4 ? 3200e6 : 4800e6) * kBytesPerTransfer;
+}
+
 }  // namespace chokepoint::hardware

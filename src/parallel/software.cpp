@@ -148,7 +148,7 @@ Software software_of(const Job& job, const Strategy& strategy) {
   if (job.fused_loss) s.logits_peak_bytes = std::min(s.logits_peak_bytes, 4.0);
   if (job.chunked_loss) s.loss_chunks = std::max(s.loss_chunks, kLossChunks);
   // XLA compiles the whole step into one program: no gaps between kernels, operands stay where the next one reads them.
-  s.fused_library |= job.framework == Framework::kMaxtext;
+  s.whole_program = job.framework == Framework::kMaxtext;
   s.compiled = job.compiled;
   if (job.compiled) {
     s.elementwise = Elementwise::kCompiled;

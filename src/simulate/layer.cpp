@@ -295,7 +295,7 @@ void add_host(const StepContext& c, LayerCost& cost) {
 }
 
 double in_step_factor(const StepContext& c) {
-  return c.constants.machine_pace * (c.software.fused_library ? c.constants.kernel_in_step_fused : c.constants.kernel_in_step);
+  return c.constants.machine_pace * (c.software.fused_library || c.software.whole_program ? c.constants.kernel_in_step_fused : c.constants.kernel_in_step);
 }
 
 /// Kernels in a step run slower than alone; the attention core does not.
@@ -357,10 +357,6 @@ double network_share(const StepContext& c, const model::Moe& moe) {
   return std::min(1.0, copies / (moe.top_k * (hosts - 1) / hosts));
 }
 
-/// Kernels of a router and its dispatcher beside the products and the moves, counted in Megatron-Core's TopKRouter and
-/// MoEAlltoAllTokenDispatcher (moe/router.py, moe/token_dispatcher.py).
-constexpr double kRoutingKernels = 35;
-
 /// Bytes per element of the top_k copies of the tokens on their way to the experts and back. Fused kernels read and write
 /// when they sort by expert, again when they return, weighting on the way; several local experts need a second sort behind
 /// the exchange. Primitives gather (4), multiply by the scores in fp32 (6 + 8 + 6), sort and pad for the grouped
@@ -385,7 +381,7 @@ LayerCost moe_layer(const StepContext& c) {
   const Attention a = attention_half(c);
   // Tokens of the expert-parallel ranks meet: each local expert sees tokens x ep x top_k / experts of them.
   const double local = std::max(1.0, static_cast<double>(moe.experts) / c.strategy.expert);
-  const double routed = c.tokens * moe.top_k / (c.strategy.sequence_parallel && c.strategy.expert > 1 ? 1.0 : 1.0);
+  const double routed = c.tokens * moe.top_k;
   const double per_expert = std::max(1.0, routed * c.strategy.expert / moe.experts);
   const double width = moe.expert_ffn_hidden / (c.strategy.expert > 1 ? 1.0 : t);
   const double share = c.strategy.expert > 1 ? 1.0 / t : 1.0;  // sequence-parallel slices go to experts
@@ -408,8 +404,8 @@ LayerCost moe_layer(const StepContext& c) {
   const double active = static_cast<double>(moe.expert_ffn_hidden) * moe.top_k + moe.shared_ffn_hidden;
   add_traffic(c, traffic(m, c.software, active), cost);
   // Small kernels whose size hardly matters: softmax, top-k, scatter, balance loss, counts, offsets of both sorts.
-  cost.forward.compute += kRoutingKernels * c.kernels.memory_s(0);
-  cost.backward.compute += 0.5 * kRoutingKernels * c.kernels.memory_s(0);
+  cost.forward.compute += c.constants.routing_kernels * c.kernels.memory_s(0);
+  cost.backward.compute += 0.5 * c.constants.routing_kernels * c.kernels.memory_s(0);
   const Bytes moved = permutation_bytes(c, local);
   const double copies = moe.top_k * m.hidden * c.tokens / outside_split(c);
   cost.forward.compute += c.kernels.memory_s(moved.forward * copies);

@@ -24,6 +24,7 @@ std::vector<ParameterRef> refs(Constants& c) {
   add("step.sequence_parallel_host", c.sequence_parallel_host_s, "s/pass", "host floor of tensor-parallel steps at micro-batch 1 (Ultra-Scale sweep)", kFitted, 0.3);
   add("step.tensor_host", c.tensor_host_s, "s/pass", kFloor, kFitted, 0.5);
   add("step.sharded_unit_host", c.sharded_unit_host_s, "s/pass", "estimate, not measured", kEstimate, 0.5);
+  add("step.routing_kernels", c.routing_kernels, "", "estimate from the steps of Megatron-Core's router and dispatcher, not counted in a trace", kEstimate, 0);
   add("step.moe_host_factor", c.moe_host_factor, "", "estimate, not measured", kEstimate, 0.3);
   add("step.fixed", c.step_fixed_s, "s/step", "the same fit; known to a factor of two", kFitted, 0.7);
   add("step.communication_units", c.communication_units, "SMs", "NCCL channel counts 16-32", kPublished, 0.25);

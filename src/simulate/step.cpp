@@ -64,11 +64,10 @@ double host_copy_bytes_per_s(const hardware::Accelerator& accelerator, const Con
 }
 
 /// Specified memory rate of a host of two sockets that are as old as its accelerators, or of a Grace module for the two
-/// accelerators that share it (channels x transfer rate x 8 bytes; 512 GB/s: NVIDIA Grace data sheet).
+/// accelerators that share it (512 GB/s: NVIDIA Grace data sheet).
 double host_memory_bytes_per_s(const hardware::Accelerator& accelerator, double ranks_on_host) {
   if (accelerator.host_link_bytes_per_s > 0) return 512e9 * std::max(1.0, ranks_on_host / 2);
-  if (accelerator.pcie_generation <= 3) return 2 * 6 * 2666e6 * 8;
-  return 2 * 8 * (accelerator.pcie_generation == 4 ? 3200e6 : 4800e6) * 8;
+  return 2 * hardware::socket_memory_bytes_per_s(accelerator.pcie_generation);
 }
 
 double layer_parameters(const StepContext& c, const model::ParameterCount& count, bool moe) {

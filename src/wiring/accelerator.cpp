@@ -69,7 +69,7 @@ void settle_pcie(Host& host, const hardware::Accelerator& accelerator, const std
     } else if (link.kind == LinkKind::kSocket) {
       link.bandwidth = specified(socket_bytes_per_s(generation), fmt::format("{}sockets of a PCIe {}.0 host", kAssumed, generation));
     } else if (link.kind == LinkKind::kMemory) {
-      link.bandwidth = specified(memory_bytes_per_s(generation), fmt::format("{}memory of a PCIe {}.0 host", kAssumed, generation));
+      link.bandwidth = specified(hardware::socket_memory_bytes_per_s(generation), fmt::format("{}memory of a PCIe {}.0 host", kAssumed, generation));
     }
   }
   if (changed) {

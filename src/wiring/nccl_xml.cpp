@@ -278,7 +278,7 @@ void Reader::attach_cpu(const pugi::xml_node& cpu) {
   // Interfaces without a PCI device (virtual, or hidden by a virtual machine) live in host memory.
   const auto attach_software = [&](const pugi::xml_node& net) {
     host_.add_duplex(device_of_[net.offset_debug()], index, LinkKind::kMemory, 1,
-                     specified(memory_bytes_per_s(generation), std::string(kAssumed) + "interface without a PCI device"));
+                     specified(hardware::socket_memory_bytes_per_s(generation), std::string(kAssumed) + "interface without a PCI device"));
   };
   for (const pugi::xml_node& nic : cpu.children("nic")) {
     for (const pugi::xml_node& net : nic.children("net")) attach_software(net);

@@ -32,12 +32,6 @@ double socket_bytes_per_s(int pcie_generation) {
   return pcie_generation == 4 ? gbyte(16) : gbyte(22);
 }
 
-double memory_bytes_per_s(int pcie_generation) {
-  constexpr double kBytesPerTransfer = 8;
-  if (pcie_generation <= 3) return 6 * 2666e6 * kBytesPerTransfer;
-  return 8 * (pcie_generation == 4 ? 3200e6 : 4800e6) * kBytesPerTransfer;
-}
-
 int add_cpu(Host& host, int numa) { return host.add_device({DeviceKind::kCpu, fmt::format("NUMA {}", numa), {}, {}, numa}); }
 
 int add_bridge(Host& host, int cpu, int pcie_generation) {
@@ -45,7 +39,7 @@ int add_bridge(Host& host, int cpu, int pcie_generation) {
   const int bridge = host.add_device(
       {DeviceKind::kHostBridge, fmt::format("root {}", host.of_kind(DeviceKind::kHostBridge).size()), {}, {}, numa});
   host.add_duplex(bridge, cpu, LinkKind::kMemory, 1,
-                  specified(memory_bytes_per_s(pcie_generation), fmt::format("{}memory of a PCIe {}.0 host", kAssumed, pcie_generation)));
+                  specified(hardware::socket_memory_bytes_per_s(pcie_generation), fmt::format("{}memory of a PCIe {}.0 host", kAssumed, pcie_generation)));
   return bridge;
 }
 

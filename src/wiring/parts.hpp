@@ -19,9 +19,6 @@ topology::Bandwidth pcie(int generation, int lanes, std::string origin);
 /// Between the NUMA nodes of two sockets, for traffic of PCIe devices. Source: the estimates in NCCL's topo.h
 /// (Skylake 10, AMD 16, Sapphire Rapids 22 GB/s), by the PCIe generation such hosts have.
 double socket_bytes_per_s(int pcie_generation);
-/// Memory of one socket: 6 x DDR4-2666, 8 x DDR4-3200, 8 x DDR5-4800 (JEDEC rate x 8 bytes x channels).
-double memory_bytes_per_s(int pcie_generation);
-
 /// Adds a NUMA node.
 int add_cpu(topology::Host& host, int numa);
 /// Adds a host bridge on a NUMA node, joined by the socket's memory bandwidth.

@@ -34,6 +34,7 @@ struct Constants {
   double efa_hop = 2.95;            ///< network hops over EFA against InfiniBand
   double efa_first_hop = 9.5;       ///< the same on hosts of the Ampere age, whose EFA is the first generation
   double efa_step_s = 42e-6;        ///< ring over EFA: each of its n - 1 steps passes every channel's proxy once
+  double benchmark_bytes = 1e9;  ///< size at which start-up tests of training jobs measure; they do not print it
   double efa_slice_bytes = 0.5e6;   ///< parts of a ring step below this take less: TP over 2 hosts against DDP over 32
   double tcp_hop = 4.0;             ///< network hops over TCP sockets, also Omni-Path verbs
   double fill_s = 13.8e-6;          ///< Simple: what a hop costs more once its slots are full

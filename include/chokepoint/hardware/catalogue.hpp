@@ -95,6 +95,9 @@ struct FabricTemplate {
 /// Payload bytes per second of one PCIe lane group, one direction, after encoding (128b/130b from generation 3 on).
 /// Source: PCI Express Base Specification, revisions 3.0 to 6.0. Generation 0 or unknown gives an error.
 Result<double> pcie_bytes_per_s(int generation, int lanes);
+/// Memory of one server socket of the time of a PCIe generation, channels x transfers x 8 bytes: 6 x DDR4-2666 (PCIe 3.0),
+/// 8 x DDR4-3200 (4.0), 8 x DDR5-4800 (5.0 and later).
+double socket_memory_bytes_per_s(int pcie_generation);
 /// One NVLink of this generation, one direction (20, 25, 25, 25, 50 GB/s for 1 to 5).
 Result<double> nvlink_bytes_per_s(int generation);
 

@@ -42,7 +42,8 @@ struct Software {
   bool wgrad_hides_tensor = false;     ///< TP backward communication hides under gradient products
   Elementwise elementwise = Elementwise::kFused;
   double attention_copies = 0;         ///< passes that only change the layout of queries, keys and values
-  bool fused_library = false;          ///< Transformer Engine kernels, or a step compiled as one program (XLA)
+  bool fused_library = false;          ///< Transformer Engine kernels
+  bool whole_program = false;          ///< the step is compiled as one program (XLA)
   bool fetches_by_tensor = false;      ///< sharded parameters arrive tensor by tensor through flat buffers and hooks
   bool compiled = false;
   bool dropout = false;

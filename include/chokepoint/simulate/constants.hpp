@@ -23,6 +23,7 @@ struct Constants {
   double sequence_parallel_host_s = 1.1e-3;
   double tensor_host_s = 0.05e-3;
   double sharded_unit_host_s = 0.3e-3;  ///< hooks of sharded units per pass: unshard, reshard, record streams
+  double routing_kernels = 35;  ///< small kernels of a router and its dispatcher, forward, beside products and moves
   double moe_host_factor = 1.6;  ///< host work of a mixture-of-experts layer against a dense one: routing, counts
   /// Host work once per step that nothing hides: data hand-over, loss readback, gradient-norm check, logging.
   double step_fixed_s = 0.017;
