@@ -132,11 +132,12 @@ std::string fits_csv(const validate::FitReport& report) {
 }
 
 std::string collectives_csv(const validate::CollectivesReport& report) {
-  std::string out = "row,system,op,bytes,measured_time_s,predicted_time_s,error,reason\n";
+  std::string out = "row,system,op,bytes,measured_time_s,predicted_time_s,error,floor_s,measured_over_floor,algorithm,protocol,reason\n";
   for (const validate::CollectiveRow& row : report.rows) {
-    out += fmt::format("{},{},{},{:.10g},{},{},{},{}\n", row.row, csv_field(row.system), csv_field(row.op), row.bytes,
+    out += fmt::format("{},{},{},{:.10g},{},{},{},{},{},{},{},{}\n", row.row, csv_field(row.system), csv_field(row.op), row.bytes,
                        number_or_empty(row.measured_time_s), number_or_empty(row.predicted_time_s),
-                       number_or_empty(row.error), csv_field(row.reason));
+                       number_or_empty(row.error), number_or_empty(row.floor_s), number_or_empty(row.measured_over_floor()),
+                       row.algorithm, row.protocol, csv_field(row.reason));
   }
   return out;
 }

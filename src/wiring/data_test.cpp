@@ -10,50 +10,12 @@
 #include <map>
 #include <regex>
 
+#include "collection_for_tests.hpp"
+
 namespace chokepoint::wiring {
 namespace {
 
 using namespace topology;
-
-const std::string kCollection = std::string(CHOKEPOINT_SOURCE_DIR) + "/../shared/wiring/";
-
-struct Expected {
-  std::string file;
-  std::string kind;
-  std::string computed;
-};
-
-/// Rows of a quoted CSV text.
-std::vector<std::vector<std::string>> csv_rows(std::string_view text) {
-  std::vector<std::vector<std::string>> rows{{""}};
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"' && quoted && i + 1 < text.size() && text[i + 1] == '"') {
-      rows.back().back() += c;
-      ++i;
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      rows.back().emplace_back();
-    } else if (c == '\n' && !quoted) {
-      rows.push_back({""});
-    } else if (c != '\r') {
-      rows.back().back() += c;
-    }
-  }
-  return rows;
-}
-
-std::vector<Expected> expectations(const std::string& kind) {
-  std::vector<Expected> found;
-  const auto text = read_text_file(kCollection + "index.csv");
-  if (!text) return found;
-  for (const std::vector<std::string>& row : csv_rows(*text)) {
-    if (row.size() >= 6 && row[1] == kind) found.push_back({row[0], row[1], row[5]});
-  }
-  return found;
-}
 
 /// First number of a pattern's match, -1 without one.
 int number_in(const std::string& text, const std::string& pattern) {
@@ -105,9 +67,9 @@ void check_matrix(const Host& host, const std::string& computed) {
 }
 
 TEST(WiringData, EveryPathMatrixGivesItsCounts) {
-  const std::vector<Expected> files = expectations("topo-m");
+  const std::vector<Entry> files = entries_of("topo-m");
   if (files.empty()) GTEST_SKIP() << "no collection at " << kCollection;
-  for (const Expected& expected : files) {
+  for (const Entry& expected : files) {
     SCOPED_TRACE(expected.file);
     const auto text = read_text_file(kCollection + expected.file);
     ASSERT_TRUE(text);
@@ -137,7 +99,7 @@ struct Paste {
 };
 
 TEST(WiringData, PathMatricesSurviveHowPeoplePasteThem) {
-  const std::vector<Expected> files = expectations("topo-m");
+  const std::vector<Entry> files = entries_of("topo-m");
   if (files.empty()) GTEST_SKIP() << "no collection at " << kCollection;
   const std::vector<Paste> pastes{{"rank prefix", "node01: ", ""},
                                   {"mpirun", "[1,0]<stdout>:", ""},
@@ -151,7 +113,7 @@ TEST(WiringData, PathMatricesSurviveHowPeoplePasteThem) {
                                   {"colour", "\x1b[0m", "\x1b[1;32m\x1b[K"},
                                   {"lost escape", "[0m", "^[[0m"},
                                   {"code", "`", "`"}};
-  for (const Expected& expected : files) {
+  for (const Entry& expected : files) {
     if (expected.computed == "not parsed as a matrix") continue;
     const auto text = read_text_file(kCollection + expected.file);
     ASSERT_TRUE(text);
@@ -168,9 +130,9 @@ TEST(WiringData, PathMatricesSurviveHowPeoplePasteThem) {
 }
 
 TEST(WiringData, PathMatricesDoWithoutTheirColumns) {
-  const std::vector<Expected> files = expectations("topo-m");
+  const std::vector<Entry> files = entries_of("topo-m");
   if (files.empty()) GTEST_SKIP() << "no collection at " << kCollection;
-  for (const Expected& expected : files) {
+  for (const Entry& expected : files) {
     if (expected.computed == "not parsed as a matrix") continue;
     const auto text = read_text_file(kCollection + expected.file);
     ASSERT_TRUE(text);
@@ -236,9 +198,9 @@ void check_xml(const Host& host, const std::string& computed) {
 }
 
 TEST(WiringData, EveryNcclTopologyGivesItsCounts) {
-  const std::vector<Expected> files = expectations("nccl-topo-xml");
+  const std::vector<Entry> files = entries_of("nccl-topo-xml");
   if (files.empty()) GTEST_SKIP() << "no collection at " << kCollection;
-  for (const Expected& expected : files) {
+  for (const Entry& expected : files) {
     SCOPED_TRACE(expected.file);
     const auto text = read_text_file(kCollection + expected.file);
     ASSERT_TRUE(text);

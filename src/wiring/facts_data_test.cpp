@@ -10,45 +10,10 @@
 #include <map>
 #include <regex>
 
+#include "collection_for_tests.hpp"
+
 namespace chokepoint::wiring {
 namespace {
-
-const std::string kCollection = std::string(CHOKEPOINT_SOURCE_DIR) + "/../shared/wiring/";
-
-struct Entry {
-  std::string file, kind, computed;
-};
-
-std::vector<std::vector<std::string>> csv_rows(std::string_view text) {
-  std::vector<std::vector<std::string>> rows{{""}};
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"' && quoted && i + 1 < text.size() && text[i + 1] == '"') {
-      rows.back().back() += c;
-      ++i;
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      rows.back().emplace_back();
-    } else if (c == '\n' && !quoted) {
-      rows.push_back({""});
-    } else if (c != '\r') {
-      rows.back().back() += c;
-    }
-  }
-  return rows;
-}
-
-std::vector<Entry> entries() {
-  std::vector<Entry> found;
-  const auto text = read_text_file(kCollection + "index.csv");
-  if (!text) return found;
-  for (const auto& row : csv_rows(*text)) {
-    if (row.size() >= 6 && row[0] != "file" && file_exists(kCollection + row[0])) found.push_back({row[0], row[1], row[5]});
-  }
-  return found;
-}
 
 using Values = std::map<std::string, std::string>;
 
