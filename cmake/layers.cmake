@@ -11,19 +11,23 @@ set(CHOKEPOINT_LAYERS
   "2 wiring"      # what tools print, cluster YAML -> values of each format, topology
   "2 trace"       # Kineto, Nsight, flight recorder, logs -> columns
   "2 compute"     # operators on an accelerator -> time
+  "2 flow"        # transfers alive at the same time on shared links -> rates, times
   "3 assemble"    # files of one cluster -> one graph; exports
-  "3 measure"     # kernel times of the user's own machine: the script, its table
+  "3 measure"     # a machine's own kernels and network: probes, their tables
   "3 parallel"    # job, strategy, memory per rank
   "3 collective"  # algorithm, protocol, group on a wiring -> time
-  "4 job"         # job file, options, framework settings -> a job
+  "4 frameworks"  # settings of training frameworks <-> job and strategy
   "4 simulate"    # one training step -> time, bill, memory
-  "5 plan"        # enumerate, prune, rank
-  "5 diagnose"    # measured timelines: bill, wait and wire, causes
-  "5 findings"    # what is wrong with the wiring, and what it costs a job
-  "5 calibrate"   # measured times -> parameters with uncertainty
-  "6 validate"    # published measurements against predictions; constants left out
-  "7 report"      # results -> text, JSON, SVG
-  "8 cli"         # options
+  "5 job"         # job file, options, framework settings -> a job
+  "5 engine"      # step graph on shared links, rank by rank -> timeline
+  "6 plan"        # enumerate, prune, rank
+  "6 diagnose"    # measured timelines: bill, wait and wire, causes
+  "6 findings"    # what is wrong with the wiring, and what it costs a job
+  "6 calibrate"   # measured times -> parameters with uncertainty
+  "7 validate"    # published measurements against predictions; constants left out
+  "7 whatif"      # changes and purchases: step time, money, payback
+  "8 report"      # results -> text, JSON, SVG, HTML
+  "9 cli"         # options
 )
 
 # chokepoint_module(NAME SOURCES ... [TESTS ...]): an object library of one module, plus its unit tests.
