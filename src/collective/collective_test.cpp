@@ -277,6 +277,25 @@ TEST(Collective, EachStepOfARingOverEfaTakesItsLeastTime) {
   EXPECT_GE(network.cost(Op::kAllGather, 32e6, {.ranks = 16, .ranks_per_host = 8}).time_s, 15 * kConstants.efa_step_s);
 }
 
+TEST(Collective, StepsMeasuredOverTheAllocationCountForASmallerGroup) {
+  // 32 hosts, 256 ranks, 13 GB/s gathered: 1 GB in 77 ms, of which the wire needs 1 GB / (8 x 50 GB/s x efa) = 3 ms. The
+  // rest are 255 steps of 0.29 ms; a group of 64 ranks takes 63 of them. Reductions walk twice at half the time a step.
+  topology::Host host = switched_host(8, 450);
+  add_nics(host, 8, 400);
+  topology::Cluster cluster = cluster_of(host, 32);
+  cluster.fabric.transport = topology::Transport::kEfa;
+  cluster.measured.all_gather = 13e9;
+  cluster.measured.all_reduce = 26e9;
+  const Network network(cluster, ampere());
+  const double step_s = (1e9 / 13e9 - 1e9 / (400e9 * kConstants.efa)) / 255;
+  const Group group{.ranks = 64, .ranks_per_host = 8};
+  EXPECT_NEAR(network.cost(Op::kAllGather, 64e6, group).latency_s, 63 * step_s, 3e-3);
+  EXPECT_NEAR(network.cost(Op::kAllReduce, 64e6, group).latency_s, 63 * step_s, 3e-3);
+  // With twice the ranks twice the steps: bandwidth falls as one over the ranks, as start-up tests show it.
+  const Group twice{.ranks = 128, .ranks_per_host = 8};
+  EXPECT_NEAR(network.cost(Op::kAllGather, 64e6, twice).latency_s, 127 * step_s, 6e-3);
+}
+
 TEST(Collective, GroupInATorusUsesTheLinksOfTheDimensionsItSpans) {
   // 16 hosts of 4 chips: a torus of 4 x 4 x 4. All 64 chips use all links; four chips are a line and use a third.
   topology::Cluster cluster = cluster_of(switched_host(4, 600), 16);
