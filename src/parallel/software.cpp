@@ -124,6 +124,11 @@ Software software_of(const Job& job, const Strategy& strategy) {
       // Column-parallel products gather on NCCL's stream, async_op (tensor_parallel/functional.py).
       s.queues_ahead = strategy.pipeline == 1 || !job.blocking_sends;
       s.step_gathers_flat = strategy.zero == 1;  // optim/zero.py _all_gather_params: one coalesced all-gather
+      // distributed.py all_gather_coalesced: a copy for each tensor of each rank out of the flat buffers.
+      s.copies_slices = strategy.zero == 1;
+      // trainer.py make_ddp, training_step: with ZeRO-1 the model is not wrapped in DDP; the whole fp32 buffer of gradients
+      // is all-reduced after the last backward (reduce_scatter=False, "too memory hungry").
+      s.reduces_whole = strategy.zero == 1;
       s.gather_overlap = false;
       s.optimizer_bytes = 60;
       break;

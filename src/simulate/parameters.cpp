@@ -27,6 +27,7 @@ std::vector<ParameterRef> refs(Constants& c) {
   add("step.routing_kernels", c.routing_kernels, "", "estimate from the steps of Megatron-Core's router and dispatcher, not counted in a trace", kEstimate, 0);
   add("step.moe_host_factor", c.moe_host_factor, "", "estimate, not measured", kEstimate, 0.3);
   add("step.fixed", c.step_fixed_s, "s/step", "the same fit; known to a factor of two", kFitted, 0.7);
+  add("step.slice_copy", c.slice_copy_s, "s", "ZeRO-1 steps that copy a slice of each tensor for each of 16 to 512 ranks (in sample)", kFitted, 0.2);
   add("step.communication_units", c.communication_units, "SMs", "NCCL channel counts 16-32", kPublished, 0.25);
   add("step.async_tensor_exposed", c.async_tensor_exposed, "", "torchtitan, vanilla against asynchronous tensor parallelism: 0.37-0.47 of it saved (in sample)", kFitted, 0.2);
   add("step.fetch", c.fetch_s_per_byte, "s/B", kFetch, kFitted, 0.3);

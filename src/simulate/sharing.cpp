@@ -103,11 +103,16 @@ double exposed_behind(const Buckets& b, double window_s, double slack_s, double 
 /// Gradient reduction once per step (DDP, ZeRO-1), with the cross-replica part of HSDP-like layouts.
 double reduce_once(const StepContext& c, const StageCost& stage, double slack_s) {
   const double slow = interference(c.job.accelerator, c.constants);
-  const Op op = c.strategy.zero == 0 ? Op::kAllReduce : Op::kReduceScatter;
-  const Buckets b = in_buckets(c, op, stage.parameters, bucket_count(c, stage.parameters), c.software.reduce_bytes, c.groups.data);
-  if (!c.software.buckets_overlap) return std::max(0.0, b.total - slack_s);
+  const bool whole = c.software.reduces_whole;
+  const Op op = c.strategy.zero == 0 || whole ? Op::kAllReduce : Op::kReduceScatter;
+  const double count = whole ? 1 : bucket_count(c, stage.parameters);
+  const Buckets b = in_buckets(c, op, stage.parameters, count, c.software.reduce_bytes, c.groups.data);
+  if (!c.software.buckets_overlap || whole) return std::max(0.0, b.total - slack_s);
   return exposed_behind(b, stage.backward(), slack_s, slow);
 }
+
+/// Tensors of one layer where q, k and v are one and gate and up are one: four matrices, two norms.
+constexpr double kMergedTensors = 6;
 
 Exposed replicated(const StepContext& c, const StageCost& stage, double slack_s) {
   Exposed e;
@@ -117,14 +122,16 @@ Exposed replicated(const StepContext& c, const StageCost& stage, double slack_s)
   e.reduce_s = last;
   if (each && c.strategy.accumulate > 1) e.reduce_s += (c.strategy.accumulate - 1) * reduce_once(c, stage, 0);
   if (c.strategy.zero >= 1) {
-    // nanotron gathers all parameters in one coalesced call (optim/zero.py).
-    const double count = c.job.framework == Framework::kNanotron ? 1 : bucket_count(c, stage.parameters);
+    const double count = c.software.step_gathers_flat ? 1 : bucket_count(c, stage.parameters);
     const Buckets b = in_buckets(c, Op::kAllGather, stage.parameters, count, c.software.gather_bytes, c.groups.data);
     if (b.total > 0) {
       // The first bucket holds up the first layers; the rest hides behind the next step's first forward.
       e.gather_s = c.software.gather_overlap
                        ? b.last + std::max(0.0, overlapped(stage.forward(), b.total - b.last, slow) - stage.forward())
                        : b.total;
+    }
+    if (c.software.copies_slices) {
+      e.gather_s += stage.layers * kMergedTensors * c.groups.data.ranks * c.constants.slice_copy_s;
     }
   }
   return e;

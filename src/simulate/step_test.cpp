@@ -53,6 +53,22 @@ TEST(Step, FasterWiresNeverLengthenAStep) {
   }
 }
 
+TEST(Step, ZeroOfNanotronReducesOnceAndCopiesEverySlice) {
+  // Nothing of the whole-buffer all-reduce hides, so more micro-steps to hide behind change neither it nor the gather; each
+  // of the layers' six tensors comes in one slice per rank: 32 layers x 6 x 16 ranks.
+  parallel::Job job = job_on("dgx-a100", 2, "llama-2-7b", 4096, 16);
+  job.framework = parallel::Framework::kNanotron;
+  const Prediction one = predicted(job, "zero=1 microbatch=1");
+  job.global_batch = 64;
+  const Prediction four = predicted(job, "zero=1 microbatch=1");
+  EXPECT_NEAR(one.item(Bill::kDataReduce), four.item(Bill::kDataReduce), 1e-9);
+  EXPECT_NEAR(one.item(Bill::kDataGather), four.item(Bill::kDataGather), 1e-9);
+  const double bytes = 4 * model::count_parameters(job.model).total;
+  const collective::Network network(job.cluster, job.accelerator);
+  EXPECT_NEAR(one.item(Bill::kDataReduce), network.cost(collective::Op::kAllReduce, bytes, {.ranks = 16, .ranks_per_host = 8}).time_s, 1e-9);
+  EXPECT_GT(one.item(Bill::kDataGather), 32 * 6 * 16 * Constants{}.slice_copy_s);
+}
+
 TEST(Step, QuantisedCollectivesMoveAFractionThroughASlowNic) {
   // Two hosts with one 10 Gb/s port each: the wire is all that counts. Eight bits instead of sixteen halve the forward's
   // gather, the secondary shard takes the backward's off the wire, so a quarter remains; four bits of an eighth of the

@@ -30,6 +30,8 @@ struct Software {
   double reduce_bucket_parameters = 0; ///< ZeRO-2 and 3 reduce in buckets of so many (0: whole layers)
   bool boundary_copies = false;        ///< a pipeline stage keeps its input and output per micro-batch in flight
   bool queues_ahead = false;           ///< buffers of asynchronous gathers wait for their event while the host runs on
+  bool reduces_whole = false;          ///< gradients are all-reduced in one call, after the last backward
+  bool copies_slices = false;          ///< each rank's slice of each tensor is copied by itself after a gather
   bool step_gathers_flat = false;      ///< the optimizer step gathers all updated parameters into one flat tensor
   bool partitions_buckets = false;     ///< of ZeRO-1's averaged gradients a rank keeps its own partition alone
   bool expandable_segments = false;    ///< the caching allocator maps pages, so blocks of any size come together again

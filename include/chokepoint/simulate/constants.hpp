@@ -27,6 +27,7 @@ struct Constants {
   double moe_host_factor = 1.6;  ///< host work of a mixture-of-experts layer against a dense one: routing, counts
   /// Host work once per step that nothing hides: data hand-over, loss readback, gradient-norm check, logging.
   double step_fixed_s = 0.017;
+  double slice_copy_s = 5.5e-6;  ///< a small copy in a loop of eager Python: slicing, dispatcher, launch
   double communication_units = 18;  ///< SMs that communication kernels hold while they overlap
   /// Share of tensor-parallel communication left when products are cut into pieces that overlap it.
   double async_tensor_exposed = 0.55;
