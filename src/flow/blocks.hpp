@@ -9,8 +9,8 @@
 
 namespace chokepoint::flow {
 
-/// One side of "flow f uses link l". Every incidence is stored twice, once with the flow and once with the link, and the
-/// two know each other's place.
+/// One side of "flow f uses link l". Every incidence is stored twice, once with the flow and once with the link, and
+/// the two know each other's place.
 struct Incidence {
   std::uint32_t other = 0;  ///< in a flow's list the link, in a link's list the flow
   std::uint32_t twin = 0;   ///< place of the other side

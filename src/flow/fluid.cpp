@@ -16,9 +16,9 @@ constexpr std::uint32_t kNotQueued = 0xffffffff;
 
 struct Progress {
   double bytes = 0;
-  double moved = 0;    ///< up to `since_s`
+  double moved = 0;  ///< up to `since_s`
   double since_s = 0;
-  double rate = 0;     ///< from `since_s` on
+  double rate = 0;  ///< from `since_s` on
   double end_s = kNever;
   std::uint32_t seat = kNotQueued;  ///< in the queue
   bool alive = false;
@@ -52,7 +52,7 @@ struct Fluid::State {
   std::size_t live = 0;
   std::vector<Progress> flows;
   std::vector<FlowId> free;
-  std::vector<FlowId> queue;    ///< 4-ary heap by (end, id) of flows that end
+  std::vector<FlowId> queue;  ///< 4-ary heap by (end, id) of flows that end
   std::vector<FlowId> changed;
   std::vector<double> carried;  ///< by flows that ended
   Sharing sharing;
@@ -120,8 +120,10 @@ void Fluid::State::settle() {
     flow.rate = sharing.rate(id);
     const double left = flow.bytes - flow.moved;
     double end_s = kNever;
-    if (left <= 0 || flow.rate == kNever) end_s = now;
-    else if (flow.rate > 0) end_s = now + left / flow.rate;
+    if (left <= 0 || flow.rate == kNever)
+      end_s = now;
+    else if (flow.rate > 0)
+      end_s = now + left / flow.rate;
     requeue(id, end_s);
   }
 }
@@ -139,7 +141,8 @@ void Fluid::State::finish(FlowId id) {
   --live;
 }
 
-Fluid::Fluid(std::vector<double> capacity_bytes_per_s) : state_(std::make_unique<State>(std::move(capacity_bytes_per_s))) {}
+Fluid::Fluid(std::vector<double> capacity_bytes_per_s)
+    : state_(std::make_unique<State>(std::move(capacity_bytes_per_s))) {}
 Fluid::~Fluid() = default;
 Fluid::Fluid(Fluid&& other) noexcept = default;
 Fluid& Fluid::operator=(Fluid&& other) noexcept = default;
@@ -248,7 +251,9 @@ double Fluid::load_bytes_per_s(std::uint32_t link) const {
   return sum;
 }
 
-double Fluid::capacity_bytes_per_s(std::uint32_t link) const { return link < links() ? state_->sharing.capacity(link) : 0; }
+double Fluid::capacity_bytes_per_s(std::uint32_t link) const {
+  return link < links() ? state_->sharing.capacity(link) : 0;
+}
 std::size_t Fluid::flows_on(std::uint32_t link) const { return link < links() ? state_->sharing.flows_on(link) : 0; }
 std::size_t Fluid::links() const { return state_->sharing.links(); }
 

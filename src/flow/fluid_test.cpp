@@ -51,8 +51,8 @@ TEST(Fluid, ALinkIsSharedEquallyAndTheRestSpeedsUpWhenOneEnds) {
 }
 
 TEST(Fluid, ALongFlowOverAParkingLotGetsTheLeastShare) {
-  // Links of 10, 6 and 12 B/s; one flow over all three, one more on the first, two more on the second, one on the third.
-  // Levels: 10/2, 6/3, 12/2: the second link fills at 2, leaving the first 8 and the third 10 for one flow each.
+  // Links of 10, 6 and 12 B/s; one flow over all three, one more on the first, two more on the second, one on the
+  // third. Levels: 10/2, 6/3, 12/2: the second link fills at 2, leaving the first 8 and the third 10 for one flow each.
   Fluid fluid({10, 6, 12});
   const FlowId through = fluid.start(over({0, 1, 2}), 1);
   const FlowId first = fluid.start(over({0}), 1);
@@ -68,7 +68,8 @@ TEST(Fluid, ALongFlowOverAParkingLotGetsTheLeastShare) {
 
 TEST(Fluid, ACoupledFlowRunsAtItsWorstLinkEverywhere) {
   // A ring over links of 10, 10 and 4 B/s that passes the second twice: levels 10, 10/2, 4. Alone it runs at 4.
-  // With another flow on the second link: levels 10, 10/3, 4: both run at 10/3 and the ring leaves 4 - 10/3 on the third.
+  // With another flow on the second link: levels 10, 10/3, 4: both run at 10/3 and the ring leaves 4 - 10/3 on the
+  // third.
   Fluid fluid({10, 10, 4});
   const FlowId ring = fluid.start(std::vector<Use>{{0, 1}, {1, 2}, {2, 1}}, 100);
   EXPECT_DOUBLE_EQ(fluid.rate(ring), 4);
@@ -110,7 +111,8 @@ TEST(Fluid, ALimitAloneSetsTheRateOfAFlowWithoutLinks) {
 }
 
 TEST(Fluid, CapacityMayChangeWhileAFlowRuns) {
-  // 100 bytes at 10 B/s; after 4 s (60 left) the link drops to 2 B/s, at 14 s (40 left) it fails, at 20 s it is back at 10.
+  // 100 bytes at 10 B/s; after 4 s (60 left) the link drops to 2 B/s, at 14 s (40 left) it fails, at 20 s it is back
+  // at 10.
   Fluid fluid({10});
   const FlowId flow = fluid.start(over({0}), 100);
   std::vector<FlowId> done;
@@ -214,7 +216,9 @@ struct Case {
 Case random_case(unsigned seed) {
   std::mt19937_64 random(seed);
   const auto pick = [&random](std::uint64_t count) { return random() % count; };
-  const auto real = [&random](double low, double high) { return low + (high - low) * static_cast<double>(random() >> 11) * 0x1p-53; };
+  const auto real = [&random](double low, double high) {
+    return low + (high - low) * static_cast<double>(random() >> 11) * 0x1p-53;
+  };
   Case made;
   const std::size_t links = 1 + pick(24);
   for (std::size_t i = 0; i < links; ++i) made.capacity.push_back(pick(4) == 0 ? 10 : real(1, 100));
@@ -233,8 +237,8 @@ Case random_case(unsigned seed) {
   return made;
 }
 
-/// Max-min fairness by its definition: nothing over capacity, and each flow has a full link where none is faster, or its
-/// own limit. This holds for one allocation only, so it is a complete check.
+/// Max-min fairness by its definition: nothing over capacity, and each flow has a full link where none is faster, or
+/// its own limit. This holds for one allocation only, so it is a complete check.
 void expect_fair(const Fluid& fluid, const Case& made, const std::vector<FlowId>& live, unsigned seed) {
   for (std::uint32_t link = 0; link < made.capacity.size(); ++link) {
     EXPECT_LE(fluid.load_bytes_per_s(link), made.capacity[link] * (1 + 1e-9)) << "seed " << seed << " link " << link;
@@ -295,7 +299,8 @@ TEST(Fluid, EveryByteOfEveryFlowIsCarriedByItsLinks) {
       for (const Use& use : made.uses[i]) expected[use.link] += use.weight * made.bytes[i];
     }
     ends(fluid, made.uses.size());
-    for (std::uint32_t link = 0; link < expected.size(); ++link) EXPECT_NEAR(fluid.carried_bytes(link), expected[link], 1e-9 * expected[link]);
+    for (std::uint32_t link = 0; link < expected.size(); ++link)
+      EXPECT_NEAR(fluid.carried_bytes(link), expected[link], 1e-9 * expected[link]);
   }
 }
 

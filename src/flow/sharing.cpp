@@ -3,8 +3,8 @@
 // Idea: progressive filling of the part that the changed links reach. A link's level is the common rate at which it is
 // full; the link with the lowest level stops its flows there, which can only raise the levels of other links, so a heap
 // with keys that are corrected when they come to the top visits links in order. Flow limits are visited in between.
-// Ends: every visit stops a flow, drops a link or corrects a key upwards, and a key is corrected only after a flow stopped.
-// Cost: O(U log L) for U incidences and L links of the part.
+// Ends: every visit stops a flow, drops a link or corrects a key upwards, and a key is corrected only after a flow
+// stopped. Cost: O(U log L) for U incidences and L links of the part.
 #include "sharing.hpp"
 
 #include <algorithm>
@@ -15,14 +15,16 @@ namespace chokepoint::flow {
 namespace {
 /// Rates that differ by less are one: else rounding alone would move every completion of a large part.
 constexpr double kSameRate = 1e-14;
-/// Where less than this share of a link's weights is still open, their sum is taken anew: the difference has lost digits.
+/// Where less than this share of a link's weights is still open, their sum is taken anew: the difference has lost
+/// digits.
 constexpr double kFewDigits = 1e-6;
 
 double at_least_zero(double value) { return value > 0 ? value : 0; }
 }  // namespace
 
 Sharing::Sharing(std::vector<double> capacity_bytes_per_s) : links_(capacity_bytes_per_s.size() + 1) {
-  for (std::size_t i = 0; i < capacity_bytes_per_s.size(); ++i) links_[i].capacity = at_least_zero(capacity_bytes_per_s[i]);
+  for (std::size_t i = 0; i < capacity_bytes_per_s.size(); ++i)
+    links_[i].capacity = at_least_zero(capacity_bytes_per_s[i]);
 }
 
 void Sharing::touch(std::uint32_t link) {

@@ -33,18 +33,18 @@ class Sharing {
  private:
   struct Link {
     double capacity = 0;
-    double left = 0;        ///< while filling: capacity that settled flows leave
-    double open_weight = 0; ///< while filling: weights of flows that still rise
+    double left = 0;         ///< while filling: capacity that settled flows leave
+    double open_weight = 0;  ///< while filling: weights of flows that still rise
     double all_weight = 0;
     List members;
-    std::uint32_t open = 0; ///< while filling: incidences of flows that still rise
-    std::uint32_t seen = 0; ///< the last filling that touched this link
+    std::uint32_t open = 0;  ///< while filling: incidences of flows that still rise
+    std::uint32_t seen = 0;  ///< the last filling that touched this link
     bool dirty = false;
   };
   struct Flow {
     double rate = 0;
     double limit = kNever;
-    double level = 0;       ///< while filling: the new rate
+    double level = 0;  ///< while filling: the new rate
     List uses = {};
     std::uint32_t seen = 0;
     bool open = false;
@@ -67,7 +67,7 @@ class Sharing {
   void sift(std::size_t at);
 
   Blocks blocks_;
-  std::vector<Link> links_;    ///< the last one stands for links that do not exist: no capacity
+  std::vector<Link> links_;  ///< the last one stands for links that do not exist: no capacity
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> dirty_;
   std::vector<FlowId> fresh_;

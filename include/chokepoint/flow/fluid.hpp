@@ -35,10 +35,10 @@ struct Use {
 using FlowId = std::uint32_t;
 
 /// Invariant: time never goes back, and at any time no link carries more than its capacity.
-/// Cost of a change: proportional to the flows and links whose rates it can reach. Memory: O(links + uses of live flows).
-/// Same calls, same bits. One thread at a time (const functions too: they bring rates up to date).
-/// Any input is safe: a capacity or a size that is negative or no number counts as 0, a weight of 0 or less as no use,
-/// a weight that is no number or a link that does not exist as a link of capacity 0. Infinite sizes never end.
+/// Cost of a change: proportional to the flows and links whose rates it can reach. Memory: O(links + uses of live
+/// flows). Same calls, same bits. One thread at a time (const functions too: they bring rates up to date). Any input is
+/// safe: a capacity or a size that is negative or no number counts as 0, a weight of 0 or less as no use, a weight that
+/// is no number or a link that does not exist as a link of capacity 0. Infinite sizes never end.
 class Fluid {
  public:
   explicit Fluid(std::vector<double> capacity_bytes_per_s);
@@ -46,8 +46,8 @@ class Fluid {
   Fluid(Fluid&& other) noexcept;
   Fluid& operator=(Fluid&& other) noexcept;
 
-  /// A flow from now_s() on. Without bytes, or without anything that slows it, it ends at now_s() (and is reported by the
-  /// next advance). Flows started at the same time cost one recomputation together.
+  /// A flow from now_s() on. Without bytes, or without anything that slows it, it ends at now_s() (and is reported by
+  /// the next advance). Flows started at the same time cost one recomputation together.
   FlowId start(std::span<const Use> uses, double bytes, double rate_limit_bytes_per_s = kNever);
   /// Ends a flow that is alive without reporting it, for background traffic; its FlowId is free at once.
   void cancel(FlowId flow);
@@ -61,15 +61,15 @@ class Fluid {
   /// ascending. An endless `to_s` stops at the last completion there is. An earlier time than now_s() does nothing.
   void advance(double to_s, std::vector<FlowId>& completed);
 
-  std::size_t live() const;                ///< flows that have not been reported yet
+  std::size_t live() const;  ///< flows that have not been reported yet
   /// Replaces `flows` by those alive at rate 0, ascending: a link of theirs has no capacity.
   void stalled(std::vector<FlowId>& flows) const;
-  double rate(FlowId flow) const;          ///< bytes per second; 0 for a flow that is not alive
-  double left_bytes(FlowId flow) const;    ///< still to be sent at now_s()
-  double carried_bytes(std::uint32_t link) const;          ///< from the beginning up to now_s()
-  double load_bytes_per_s(std::uint32_t link) const;       ///< sum of rates x weights at now_s()
+  double rate(FlowId flow) const;                     ///< bytes per second; 0 for a flow that is not alive
+  double left_bytes(FlowId flow) const;               ///< still to be sent at now_s()
+  double carried_bytes(std::uint32_t link) const;     ///< from the beginning up to now_s()
+  double load_bytes_per_s(std::uint32_t link) const;  ///< sum of rates x weights at now_s()
   double capacity_bytes_per_s(std::uint32_t link) const;
-  std::size_t flows_on(std::uint32_t link) const;          ///< live flows; O(1), for adaptive routes
+  std::size_t flows_on(std::uint32_t link) const;  ///< live flows; O(1), for adaptive routes
   std::size_t links() const;
 
  private:
