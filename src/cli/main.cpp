@@ -2,7 +2,6 @@
 #include "commands.hpp"
 
 #include <algorithm>
-#include <chokepoint/base/files.hpp>
 #include <chokepoint/base/text.hpp>
 #include <cstdio>
 #include <exception>
@@ -12,24 +11,6 @@
 #include <vector>
 
 namespace chokepoint::cli {
-
-void add_common(CLI::App& command, CommonOptions& common) {
-  command.add_flag("--json", common.json, "machine-readable result (docs/formats/json.md)");
-  command.add_option("--out", common.out, "write to this file instead of standard output");
-  command.add_flag("--quiet", common.quiet, "only the answer, no explanations");
-  command.add_option("--lang", common.lang, "language of texts")->check(CLI::IsMember({"en"}));
-}
-
-int report_error(const Error& error) {
-  std::cerr << format(error);
-  return 2;
-}
-
-int deliver(const CommonOptions& common, const std::string& text, int code, std::span<const std::string> inputs) {
-  if (const auto safe = check_output(common.out, inputs); !safe) return report_error(safe.error());
-  const auto written = write_text_file(common.out, text);
-  return written ? code : report_error(written.error());
-}
 
 namespace {
 
