@@ -2,11 +2,12 @@
 #include "job_options.hpp"
 
 #include <chokepoint/base/files.hpp>
+#include <chokepoint/report/settings_view.hpp>
 
 namespace chokepoint::cli {
 
 void add_job_options(CLI::App& command, JobOptions& o) {
-  command.add_option("job", o.file, "job file (docs/formats/job.md)");
+  command.add_option("job", o.file, "job file (docs/formats/job.md), or a framework's config or launch script (docs/formats/frameworks.md)");
   add_job_values(command, o);
 }
 
@@ -28,6 +29,12 @@ Result<job::JobFile> load_job(const JobOptions& options) {
   std::string text;
   if (!options.file.empty()) { TRY_INTO(text, read_text_file(options.file)); }
   return job::read_job(text, options.file, options.values);
+}
+
+std::string with_settings(std::string text, const job::JobFile& file, bool json, bool quiet) {
+  if (!file.settings) return text;
+  if (json) return report::with_settings_json(text, *file.settings);
+  return text + report::settings_text(*file.settings, report::terminal_style(), quiet);
 }
 
 std::vector<std::string> input_files(const JobOptions& options) {

@@ -17,6 +17,8 @@ struct JobOptions {
 void add_job_values(CLI::App& command, JobOptions& options);
 void add_job_options(CLI::App& command, JobOptions& options);
 Result<job::JobFile> load_job(const JobOptions& options);
+/// A result with what became of the settings, where the job came out of a framework's config.
+std::string with_settings(std::string text, const job::JobFile& file, bool json, bool quiet);
 /// What the options read, as far as these are files: never to be replaced by a result.
 std::vector<std::string> input_files(const JobOptions& options);
 

@@ -26,8 +26,9 @@ Result<std::string> make(const PlanOptions& options, const CommonOptions& common
   search.top = options.top;
   TRY_INTO(const plan::Plan plan, plan::make_plan(file.job, search));
   fits = !plan.candidates.empty();
-  return common.json ? report::plan_json(file.job, plan)
-                     : report::plan_text(file.job, plan, report::terminal_style(), common.quiet);
+  std::string text = common.json ? report::plan_json(file.job, plan)
+                                 : report::plan_text(file.job, plan, report::terminal_style(), common.quiet);
+  return with_settings(std::move(text), file, common.json, common.quiet);
 }
 
 }  // namespace

@@ -42,8 +42,9 @@ Result<std::string> predict(const PredictOptions& options, const CommonOptions& 
   if (measured_s) implied = simulate::implied_bandwidth(file.job, prediction, *measured_s, profile.parameters);
   const int near = options.nearest > 0 ? options.nearest : kNearestCompared;
   const report::Nearest nearest{validate::nearest_runs(file.job, prediction.strategy, static_cast<std::size_t>(near)), options.nearest > 0};
-  return common.json ? report::predict_json(file.job, prediction, implied, nearest)
-                     : report::predict_text(file.job, prediction, implied, report::terminal_style(), common.quiet, nearest);
+  std::string text = common.json ? report::predict_json(file.job, prediction, implied, nearest)
+                                 : report::predict_text(file.job, prediction, implied, report::terminal_style(), common.quiet, nearest);
+  return with_settings(std::move(text), file, common.json, common.quiet);
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "framework_job.hpp"
+
 namespace chokepoint::job {
 
 namespace {
@@ -111,6 +113,7 @@ Result<model::Model> read_model(const Fields& fields, const Options& options) {
     return inline_model(map);
   }
   TRY_INTO(const auto name, fields.text("model", options.model));
+  if (!name && options.sizes) return *options.sizes;
   if (!name) {
     return fail("the job names no model", {fields.file, 0, 0},
                 {"give --model llama-3-8b (chokepoint models lists all), or the path of a config.json"});
@@ -236,6 +239,7 @@ Result<topology::Cluster> resolve_cluster(const std::string& name, const std::st
 }
 
 Result<JobFile> read_job(std::string_view text, const std::string& file, const Options& options) {
+  if (!file.empty() && frameworks::recognise(text)) return read_framework_job(text, file, options);
   Fields fields;
   fields.file = file;
   fields.directory = file.empty() ? "." : directory_of(file);

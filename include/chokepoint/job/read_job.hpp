@@ -7,7 +7,9 @@
 //   batch: 256                   # sequences per optimizer step
 //   sequence: 4096
 //
-// docs/formats/job.md lists all keys.
+// docs/formats/job.md lists all keys. A framework's own config is accepted in the file's place (docs/formats/frameworks.md);
+// what it cannot say (cluster; for some the model, sequence, batch) comes from the options.
+#include <chokepoint/frameworks/frameworks.hpp>
 #include <chokepoint/parallel/job.hpp>
 #include <optional>
 #include <string>
@@ -28,11 +30,13 @@ struct Options {
   std::optional<int> sequence;
   std::optional<double> batch;
   std::optional<bool> compiled;
+  std::optional<model::Model> sizes;  ///< a model without a name, where `model` is not set
 };
 
 struct JobFile {
   parallel::Job job;
   std::optional<parallel::Strategy> strategy;  ///< when the file or the options name one
+  std::optional<frameworks::Reading> settings; ///< when the job came out of a framework's config
 };
 
 /// `text` may be empty when options say everything; `file` names it in messages and anchors relative paths.

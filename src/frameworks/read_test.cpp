@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/frameworks/frameworks.hpp>
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <map>
+
+namespace chokepoint::frameworks {
+namespace {
+
+/// A file reader over texts in memory.
+Open files(std::map<std::string, std::string> texts) {
+  return [texts = std::move(texts)](const std::string& path) -> Result<std::string> {
+    const auto found = texts.find(path);
+    if (found == texts.end()) return fail("no such file: " + path);
+    return found->second;
+  };
+}
+
+Reading must_read(std::string_view text, std::map<std::string, std::string> texts = {}) {
+  const auto reading = read(text, "in", files(std::move(texts)));
+  EXPECT_TRUE(reading) << (reading ? "" : format(reading.error()));
+  return reading ? *reading : Reading{};
+}
+
+bool finds(const Reading& reading, std::string_view id) {
+  return std::any_of(reading.findings.begin(), reading.findings.end(), [&](const Finding& f) { return f.id == id; });
+}
+
+Use use_of(const Reading& reading, std::string_view key) {
+  for (const Setting& setting : reading.settings) {
+    if (setting.key == key) return setting.use;
+  }
+  ADD_FAILURE() << "no setting " << key;
+  return Use::kUnknown;
+}
+
+constexpr std::string_view kArguments =
+    "--num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --vocab-size 50257 "
+    "--micro-batch-size 2 --global-batch-size 64 --bf16 ";
+
+std::string megatron(std::string_view more) { return "torchrun --nproc_per_node 8 pretrain_gpt.py " + std::string(kArguments) + std::string(more); }
+
+parallel::Job job_of(const Reading& reading, int gpus) {
+  parallel::Job job;
+  job.model = reading.model ? *reading.model : *model::find_model("llama-3-8b");
+  job.gpus = gpus;
+  job.sequence = 2048;
+  return job;
+}
+
+parallel::Strategy must_settle(Reading& reading, int gpus) {
+  parallel::Job job = job_of(reading, gpus);
+  const auto strategy = settle(reading, job, false);
+  EXPECT_TRUE(strategy) << (strategy ? "" : format(strategy.error()));
+  return strategy ? *strategy : parallel::Strategy{};
+}
+
+TEST(Recognise, ByContent) {
+  EXPECT_EQ(recognise("{\"zero_optimization\": {\"stage\": 2}}"), Format::kDeepspeedJson);
+  EXPECT_EQ(recognise("# c\n[training]\nseq_len = 1\n"), Format::kTorchtitan);
+  EXPECT_EQ(recognise("distributed_type: FSDP\n"), Format::kAccelerateYaml);
+  EXPECT_EQ(recognise("model:\n  tensor_model_parallel_size: 2\n"), Format::kNemoYaml);
+  EXPECT_EQ(recognise("#!/bin/sh\ntorchrun --nproc_per_node 8 train.py --bf16"), Format::kScript);
+  EXPECT_EQ(recognise("--num-layers 2 --hidden-size 8"), Format::kScript);
+}
+
+TEST(Recognise, AJobFileIsNone) {
+  EXPECT_FALSE(recognise("# chokepoint predict --json, or python x.py --y\nmodel: llama-3-8b\ncluster: dgx-h100\nbatch: 1\n"));
+  EXPECT_FALSE(recognise("{\"hidden_size\": 8}"));
+  EXPECT_FALSE(recognise(""));
+}
+
+TEST(Megatron, SizesGiveTheExactModel) {
+  const Reading reading = must_read(megatron(""));
+  ASSERT_TRUE(reading.model);
+  // GPT-2 XL's relatives: 24 layers of 12 h^2 + 13 h, positions, vocabulary, final norm.
+  const double h = 2048;
+  EXPECT_EQ(model::count_parameters(*reading.model).total, 24 * (12 * h * h + 13 * h) + (2048 + 50257) * h + 2 * h);
+  EXPECT_EQ(reading.sequence, 2048);
+  EXPECT_EQ(reading.batch, 64);
+  EXPECT_EQ(reading.gpus, 8);
+}
+
+TEST(Megatron, DegreesAndTheRestOfTheRanks) {
+  Reading reading = must_read(megatron("--tensor-model-parallel-size=2 --pipeline-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer "
+                                       "--overlap-grad-reduce --overlap-param-gather"));
+  const parallel::Strategy strategy = must_settle(reading, 8);
+  EXPECT_EQ(parallel::to_text(strategy), "tensor=2 pipeline=2 data=2 zero=1 microbatch=2 accumulate=16");
+}
+
+TEST(Megatron, DegreesThatDoNotMultiplyAreAnErrorWithItsPlace) {
+  Reading reading = must_read(megatron("--tensor-model-parallel-size 3"));
+  parallel::Job job = job_of(reading, 8);
+  const auto strategy = settle(reading, job, false);
+  ASSERT_FALSE(strategy);
+  EXPECT_EQ(strategy.error().message,
+            "the degrees do not multiply to the world size: tensor 3 x pipeline 1 x context 1 = 3 does not divide 8 GPUs");
+  EXPECT_EQ(strategy.error().pos.line, 1);
+}
+
+TEST(Megatron, FlagsThatDoNothingAreFindings) {
+  EXPECT_TRUE(finds(must_read(megatron("--overlap-param-gather")), "overlap_param_gather_without_distributed_optimizer"));
+  EXPECT_TRUE(finds(must_read(megatron("--sequence-parallel")), "sequence_parallel_without_tensor_parallel"));
+  EXPECT_TRUE(finds(must_read(megatron("--tp-comm-overlap")), "tp_comm_overlap_without_sequence_parallel"));
+  EXPECT_TRUE(finds(must_read(megatron("--recompute-granularity full --recompute-method uniform --recompute-activations")), "recompute_full_and_selective"));
+  EXPECT_TRUE(finds(must_read(megatron("--recompute-method uniform")), "recompute_options_without_granularity"));
+  EXPECT_TRUE(finds(must_read(megatron("--data-parallel-sharding-strategy optim")), "sharding_strategy_without_fsdp"));
+  EXPECT_TRUE(finds(must_read(megatron("--distributed-backend gloo")), "backend_is_not_nccl"));
+  EXPECT_TRUE(finds(must_read(megatron("--tensor-model-parallel-size 2")), "tensor_overlap_needs_one_connection"));
+  EXPECT_TRUE(finds(must_read("export CUDA_DEVICE_MAX_CONNECTIONS=8\n" + megatron("--tensor-model-parallel-size 2")), "tensor_overlap_needs_one_connection"));
+}
+
+TEST(Megatron, AGoodScriptHasNoFindings) {
+  const Reading reading = must_read("export CUDA_DEVICE_MAX_CONNECTIONS=1\n" + megatron("--tensor-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer "
+                                    "--overlap-grad-reduce --overlap-param-gather --recompute-activations"));
+  EXPECT_TRUE(reading.findings.empty()) << reading.findings.front().what;
+}
+
+TEST(Megatron, EverySettingHasAFate) {
+  const Reading reading = must_read(megatron("--lr 1e-4 --ddp-bucket-size 1000 --no-such-flag --recompute-activations"));
+  EXPECT_EQ(use_of(reading, "lr"), Use::kNoEffect);
+  EXPECT_EQ(use_of(reading, "ddp_bucket_size"), Use::kNotModelled);
+  EXPECT_EQ(use_of(reading, "no_such_flag"), Use::kUnknown);
+  EXPECT_EQ(use_of(reading, "recompute_activations"), Use::kUsed);
+}
+
+TEST(Megatron, ANumberThatIsAVariableSaysSo) {
+  const auto reading = read(megatron("--tensor-model-parallel-size $TP"), "in", files({}));
+  ASSERT_FALSE(reading);
+  EXPECT_EQ(format(reading.error()),
+            "in:1:" + std::to_string(megatron("").size() + 1) + ": error: tensor_model_parallel_size is '$TP', expected a whole number\n"
+            "  the script does not set this variable: set it above, or write the number\n");
+}
+
+TEST(Megatron, UnevenStages) {
+  // 24 layers with embedding and loss counted: 26 over 2 stages is 13 each, of which one is the embedding, one the loss.
+  Reading counted = must_read(megatron("--pipeline-model-parallel-size 2 --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split"));
+  EXPECT_TRUE(must_settle(counted, 8).stage_layers.empty());
+  Reading first = must_read(megatron("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 3"));
+  EXPECT_EQ(must_settle(first, 8).stage_layers, (std::vector<int>{3, 7, 7, 7}));
+  Reading layout = must_read(megatron("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*10|t*14L'"));
+  EXPECT_EQ(must_settle(layout, 8).stage_layers, (std::vector<int>{10, 14}));
+}
+
+TEST(Megatron, LayersOfAVirtualStageGiveTheirNumber) {
+  Reading reading = must_read(megatron("--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3"));
+  EXPECT_EQ(must_settle(reading, 8).virtual_stages, 4);  // 24 / 3 = 8 pieces on 2 stages
+}
+
+TEST(Deepspeed, StagesAndZeroPlusPlus) {
+  Reading reading = must_read(R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 3, "bf16": {"enabled": true},
+    "zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8, "zero_quantized_weights": true, "offload_param": {"device": "cpu"}}})");
+  const parallel::Strategy strategy = must_settle(reading, 8);
+  EXPECT_EQ(parallel::to_text(strategy), "data=8 zero=3 qwz=on hpz=on microbatch=2 accumulate=3 sync=each offload=params");
+}
+
+TEST(Deepspeed, OverlapDependsOnTheStageWhereNothingIsSaid) {
+  EXPECT_FALSE(must_read(R"({"zero_optimization": {"stage": 2}})").strategy.overlap_grad_reduce);
+  EXPECT_TRUE(must_read(R"({"zero_optimization": {"stage": 3}})").strategy.overlap_grad_reduce);
+}
+
+TEST(Deepspeed, BatchArithmeticThatDisagrees) {
+  Reading reading = must_read(R"({"train_batch_size": 100, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 3})");
+  parallel::Job job = job_of(reading, 8);
+  (void)settle(reading, job, false);
+  EXPECT_TRUE(finds(reading, "batch_arithmetic_disagrees"));  // 2 x 3 x 8 = 48
+}
+
+TEST(Deepspeed, TheMissingFactorFollows) {
+  Reading reading = must_read(R"({"train_batch_size": 96, "gradient_accumulation_steps": 3, "zero_optimization": {"stage": 1}})");
+  EXPECT_EQ(must_settle(reading, 8).micro_batch, 4);  // 96 / (3 x 8)
+}
+
+TEST(Deepspeed, AutoIsNotedAndTakenFromTheTrainer) {
+  Reading reading = must_read("deepspeed --num_gpus 8 train.py --deepspeed ds.json --per_device_train_batch_size 4 --gradient_accumulation_steps 2 "
+                              "--gradient_checkpointing --bf16",
+                              {{"ds.json", R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "zero_optimization": {"stage": 2}})"}});
+  EXPECT_EQ(parallel::to_text(must_settle(reading, 8)), "data=8 zero=2 microbatch=4 accumulate=2 sync=each recompute=full overlap-reduce=off");
+  EXPECT_EQ(reading.dtype, hardware::Dtype::kBf16);
+}
+
+TEST(Deepspeed, AFileThatIsNotThereIsNamed) {
+  const auto reading = read("deepspeed train.py --deepspeed ds.json --bf16", "in", files({}));
+  ASSERT_FALSE(reading);
+  EXPECT_EQ(reading.error().message, "the settings name 'ds.json', which cannot be read");
+}
+
+TEST(Torchtitan, BothDialectsOfDegrees) {
+  Reading old = must_read("[training]\ndata_parallel_shard_degree = -1\ntensor_parallel_degree = 2\nbatch_size = 4\nseq_len = 2048\n"
+                          "[experimental]\npipeline_parallel_degree = 1\n");
+  EXPECT_EQ(parallel::to_text(must_settle(old, 8)), "tensor=2 data=4 fsdp microbatch=4 accumulate=1");
+  Reading newer = must_read("torchrun --nproc_per_node 8 -m torchtitan.train --module llama3 --config llama3_8b --parallelism.tensor_parallel_degree 2 "
+                            "--training.num_tokens_per_microbatch_per_dp_rank 8192 --training.max_context_length 2048 --compile.enable "
+                            "--parallelism.fsdp_reshard_after_forward never");
+  ASSERT_TRUE(newer.model_name);
+  EXPECT_EQ(model::find_model(*newer.model_name)->name, "llama-3-8b");
+  EXPECT_EQ(newer.compiled, true);
+  EXPECT_EQ(parallel::to_text(must_settle(newer, 8)), "tensor=2 data=4 fsdp reshard=off microbatch=4 accumulate=1");
+}
+
+TEST(Torchtitan, ReplicasTimesShardsMustBeTheRest) {
+  Reading reading = must_read("[parallelism]\ndata_parallel_replicate_degree = 2\ndata_parallel_shard_degree = 8\n[training]\nlocal_batch_size = 1\n");
+  EXPECT_EQ(must_settle(reading, 16).shard_ranks, 8);
+  parallel::Job job = job_of(reading, 8);
+  EXPECT_FALSE(settle(reading, job, false));
+}
+
+TEST(Torchtitan, EmbeddingAndHeadCountAsLayersOfAPipeline) {
+  // 32 layers + 2 over 4 stages: 9, 9, 8, 8, less the embedding and the head.
+  Reading reading = must_read("[parallelism]\npipeline_parallel_degree = 4\n[training]\nlocal_batch_size = 4\n");
+  const parallel::Strategy strategy = must_settle(reading, 4);
+  EXPECT_EQ(strategy.stage_layers, (std::vector<int>{8, 9, 8, 7}));
+  EXPECT_EQ(strategy.accumulate, 4);
+}
+
+TEST(Accelerate, HybridShardsInsideAHost) {
+  Reading reading = must_read("distributed_type: FSDP\nnum_machines: 2\nnum_processes: 16\nmixed_precision: bf16\n"
+                              "fsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD\n  fsdp_activation_checkpointing: true\n");
+  EXPECT_EQ(reading.gpus, 16);
+  EXPECT_EQ(reading.strategy.shard_ranks, -1);
+  EXPECT_EQ(reading.strategy.recompute, parallel::Recompute::kFull);
+}
+
+TEST(Accelerate, AccumulationSkipsTheReductionUnlessItIsToldNotTo) {
+  const std::string line = "accelerate launch --config_file a.yaml train.py --per_device_train_batch_size 1 --gradient_accumulation_steps 4";
+  const std::map<std::string, std::string> config = {{"a.yaml", "distributed_type: MULTI_GPU\nnum_processes: 8\n"}};
+  EXPECT_FALSE(must_read(line, config).strategy.sync_every_micro_step);
+  const Reading each = must_read(line + " --accelerator_config '{\"gradient_accumulation_kwargs\": {\"sync_each_batch\": true}}'", config);
+  EXPECT_TRUE(each.strategy.sync_every_micro_step);
+  EXPECT_TRUE(finds(each, "accumulation_without_no_sync"));
+}
+
+TEST(Launcher, DisagreementWithSlurmIsAFinding) {
+  const Reading reading = must_read("#SBATCH --nodes=4\n#SBATCH --gpus-per-node=4\n" + megatron("--bf16"));
+  EXPECT_TRUE(finds(reading, "launcher_disagrees_with_slurm"));  // 8 processes on hosts of 4
+}
+
+TEST(Launcher, TasksOfSlurmAreRanksWhereNothingElseStartsThem) {
+  const Reading reading = must_read("srun -N 4 --ntasks-per-node 8 python -u pretrain_gpt.py " + std::string(kArguments));
+  EXPECT_EQ(reading.gpus, 32);
+  EXPECT_EQ(reading.hosts, 4);
+}
+
+TEST(Environment, WhatMakesJobsSlowIsNamed) {
+  EXPECT_TRUE(finds(must_read("export NCCL_P2P_DISABLE=1\n" + megatron("")), "nccl_p2p_disabled"));
+  EXPECT_TRUE(finds(must_read("NCCL_IB_DISABLE=1 " + megatron("")), "nccl_ib_disabled"));
+}
+
+TEST(Nemo, SectionsAreMegatronsWords) {
+  Reading reading = must_read("model:\n  num_layers: 32\n  hidden_size: 4096\n  num_attention_heads: 32\n  num_query_groups: 8\n  vocab_size: 32000\n"
+                              "  tensor_model_parallel_size: 2\n  sequence_parallel: true\n  seq_length: 4096\ntrain:\n  micro_batch_size: 1\n  global_batch_size: 32\n"
+                              "ddp:\n  overlap_grad_reduce: true\n  overlap_param_gather: true\n  use_distributed_optimizer: true\nmixed_precision: bf16_mixed\n");
+  EXPECT_EQ(reading.dtype, hardware::Dtype::kBf16);
+  EXPECT_EQ(reading.model->kv_heads, 8);
+  EXPECT_EQ(parallel::to_text(must_settle(reading, 8)), "tensor=2 data=4 zero=1 microbatch=1 accumulate=8");
+}
+
+}  // namespace
+}  // namespace chokepoint::frameworks
