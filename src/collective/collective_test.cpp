@@ -277,23 +277,37 @@ TEST(Collective, EachStepOfARingOverEfaTakesItsLeastTime) {
   EXPECT_GE(network.cost(Op::kAllGather, 32e6, {.ranks = 16, .ranks_per_host = 8}).time_s, 15 * kConstants.efa_step_s);
 }
 
-TEST(Collective, StepsMeasuredOverTheAllocationCountForASmallerGroup) {
-  // 32 hosts, 256 ranks, 13 GB/s gathered: 1 GB in 77 ms, of which the wire needs 1 GB / (8 x 50 GB/s x efa) = 3 ms. The
-  // rest are 255 steps of 0.29 ms; a group of 64 ranks takes 63 of them. Reductions walk twice at half the time a step.
+TEST(Collective, CallsThatTakeHostTimeForEachRankAreFoundInStartUpTests) {
+  // 32 hosts, 256 ranks. Gathered at 13 GB/s and reduced at 26 GB/s of bus bandwidth, 1 GB takes 77 ms either way, where the
+  // wire needs 3 ms and 255 ring steps 11 ms: each call takes 77 ms / 255 for each further rank, also inside a host.
   topology::Host host = switched_host(8, 450);
   add_nics(host, 8, 400);
   topology::Cluster cluster = cluster_of(host, 32);
   cluster.fabric.transport = topology::Transport::kEfa;
   cluster.measured.all_gather = 13e9;
   cluster.measured.all_reduce = 26e9;
-  const Network network(cluster, ampere());
-  const double step_s = (1e9 / 13e9 - 1e9 / (400e9 * kConstants.efa)) / 255;
-  const Group group{.ranks = 64, .ranks_per_host = 8};
-  EXPECT_NEAR(network.cost(Op::kAllGather, 64e6, group).latency_s, 63 * step_s, 3e-3);
-  EXPECT_NEAR(network.cost(Op::kAllReduce, 64e6, group).latency_s, 63 * step_s, 3e-3);
-  // With twice the ranks twice the steps: bandwidth falls as one over the ranks, as start-up tests show it.
-  const Group twice{.ranks = 128, .ranks_per_host = 8};
-  EXPECT_NEAR(network.cost(Op::kAllGather, 64e6, twice).latency_s, 127 * step_s, 6e-3);
+  const Network slow(cluster, ampere());
+  const double per_peer_s = 1e9 / 13e9 / 255;
+  const Group inside{.ranks = 8, .ranks_per_host = 8};
+  const Group across{.ranks = 64, .ranks_per_host = 8};
+  EXPECT_NEAR(slow.cost(Op::kAllGather, 64e6, inside).call_s, 7 * per_peer_s, 1e-9);
+  EXPECT_NEAR(slow.cost(Op::kAllReduce, 64e6, across).call_s, 63 * per_peer_s, 1e-9);
+  // The wires are those of a cluster without measurements: what was measured were the calls.
+  cluster.measured = {};
+  const Network plain(cluster, ampere());
+  EXPECT_DOUBLE_EQ(slow.cost(Op::kAllReduce, 64e6, across).time_s, plain.cost(Op::kAllReduce, 64e6, across).time_s);
+  EXPECT_EQ(plain.cost(Op::kAllReduce, 64e6, across).call_s, 0);
+}
+
+TEST(Collective, SlowWiresAreNotMistakenForSlowCalls) {
+  // A reduction bound by the wire takes twice as long as a gather of the same size: half of 4 GB/s is the gather's 4 GB/s
+  // of bus bandwidth, and one NIC of 40 Gb/s explains it.
+  topology::Host host = switched_host(8, 300);
+  add_nics(host, 1, 40);
+  topology::Cluster cluster = cluster_of(host, 4);
+  cluster.measured.all_gather = 4e9;
+  cluster.measured.all_reduce = 4e9;
+  EXPECT_EQ(Network(cluster, ampere()).cost(Op::kAllGather, 64e6, {.ranks = 32, .ranks_per_host = 8}).call_s, 0);
 }
 
 TEST(Collective, GroupInATorusUsesTheLinksOfTheDimensionsItSpans) {

@@ -478,16 +478,25 @@ void set_inside(Path& path, const Host& host, const hardware::Accelerator& accel
   if (switched && path.per_island > 2 && context.nccl >= kFirstNvls) path.nvls_bytes_per_s = path.ring.wire_bytes_per_s * nvls_share(context.constants, accelerator);
 }
 
-/// Time of a step that explains what start-up tests measured over the allocation: what the transfer itself leaves of the
-/// time, over its n - 1 steps. Links inside the hosts far below the model's own are the wire then.
-double measured_step_s(const Path& path, const topology::MeasuredCollectives& measured, double wire, int allocation, double benchmark_bytes) {
-  double step_s = 0;
-  for (const std::optional<double>& one : {measured.all_gather, measured.reduce_scatter}) {
-    if (!one || *one <= 0) continue;
-    const double extra_s = (benchmark_bytes / *one - benchmark_bytes / wire) / std::max(1, allocation - 1);
-    step_s = step_s > 0 ? std::min(step_s, extra_s) : extra_s;
-  }
-  return std::max(path.step_s, step_s);
+/// Host time that each call of a collective takes for each further rank, as start-up tests show it: all_gather and
+/// all_reduce over many hosts take the same time, in proportion to the ranks, far above what ring steps and wires explain
+/// (processes that check every call with all others, as TORCH_DISTRIBUTED_DEBUG=DETAIL makes them, would behave so).
+/// 0: calls are free, as usual.
+double call_s_per_peer(const topology::Cluster& cluster, const Context& context) {
+  const topology::MeasuredCollectives& measured = cluster.measured;
+  const int ranks = cluster.gpu_count();
+  if (cluster.host_count() < 2 || !measured.all_reduce || !measured.all_gather || *measured.all_reduce <= 0 || *measured.all_gather <= 0) return 0;
+  const double bytes = context.constants.benchmark_bytes;
+  const double gather_s = bytes / *measured.all_gather;
+  const double reduce_s = 2 * bytes / *measured.all_reduce;
+  const double step_s = cluster.fabric.transport == topology::Transport::kEfa ? context.constants.efa_step_s : 0;
+  double wire = host_egress(cluster, context).bytes_per_s;
+  if (measured.host_all_gather && *measured.host_all_gather > 0) wire = std::min(wire, *measured.host_all_gather);
+  const double explained_s = bytes / std::max(1.0, wire) + ranks * step_s;
+  constexpr double kFarAbove = 2;
+  constexpr double kSlowestCall = 3;  // a reduction moves twice as much; a bandwidth-bound one takes twice as long
+  if (gather_s < kFarAbove * explained_s || reduce_s > kSlowestCall * gather_s) return 0;
+  return std::min(gather_s, reduce_s) / (ranks - 1);
 }
 
 /// What was measured on this cluster for this group: inside a host the host's value, over hosts the allocation's, of
@@ -499,23 +508,10 @@ void set_measured(Path& path, const topology::MeasuredCollectives& measured, int
     path.measured_reduce_scatter = measured.host_reduce_scatter;
     return;
   }
+  if (path.call_s > 0) return;  // what was measured over hosts are the calls
   const auto part = [siblings](const std::optional<double>& whole) {
     return whole ? std::optional<double>(*whole / siblings) : std::nullopt;
   };
-  double own_wire = path.network.bytes_per_s * siblings;
-  if (measured.host_all_gather && *measured.host_all_gather < 0.5 * path.ring.bytes_per_s) own_wire = std::min(own_wire, *measured.host_all_gather);
-  const double step_s = path.step_s > 0 ? measured_step_s(path, measured, own_wire, allocation, benchmark_bytes) : 0;
-  // Steps far slower than usual: the fabric is bound by them, whatever the wires could carry, and a ring was measured.
-  if (step_s > 2 * path.step_s) {
-    path.step_s = step_s;
-    path.reduce_step_s = step_s;
-    if (measured.all_reduce && *measured.all_reduce > 0) {
-      const double steps = 2.0 * std::max(1, allocation - 1);
-      path.reduce_step_s = std::clamp(2 * benchmark_bytes * (1 / *measured.all_reduce - 1 / own_wire) / steps, 0.25 * step_s, 0.5 * step_s);
-      path.trees = false;
-    }
-    return;
-  }
   // Over hosts all three pass the same NICs. What is measured at one size over the whole allocation contains the steps of
   // that many ranks, which are taken out again; the fastest comes nearest to the wire.
   const double steps_s = (allocation - 1) * path.step_s;
@@ -589,12 +585,12 @@ Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& ac
     if (siblings > 1 && !path.network.where.empty()) path.network.where += ", shared by " + std::to_string(siblings) + " groups";
     path.network_hop = transport_hop(context.constants, cluster.fabric.transport, accelerator.architecture);
     path.step_s = cluster.fabric.transport == topology::Transport::kEfa ? context.constants.efa_step_s : 0;
-    path.reduce_step_s = path.step_s;
     path.step_bytes = context.constants.efa_slice_bytes;
     path.send_share = cluster.fabric.transport == topology::Transport::kTcp ? context.constants.tcp_send : context.constants.network_send;
     path.tree_pays = cluster.fabric.transport != topology::Transport::kTcp;
     apply_fabric(path, cluster.fabric, context, hosts, group.host_stride);
   }
+  path.call_s = (path.ranks - 1) * call_s_per_peer(cluster, context);
   set_measured(path, cluster.measured, siblings, cluster.gpu_count(), context.constants.benchmark_bytes);
   path.tuner = tuner_input(path, accelerator, context.nccl);
   return path;

@@ -46,9 +46,8 @@ struct Path {
   double network_direct_bytes_per_s = 0;  ///< the same for all_to_all, whose traffic crosses leaves
   double network_hop = 1;   ///< multiplier on the latency of a network hop
   double step_s = 0;        ///< least time of one step of a ring over the network for a part of `step_bytes` or more
-  double reduce_step_s = 0; ///< the same in an all_reduce
   double step_bytes = 1;
-  bool trees = true;        ///< all_reduce may take trees between islands
+  double call_s = 0;        ///< host time of one call
   double memory_bytes_per_s = 0; ///< of one accelerator, for copies of a rank's own part
   double send_share = 1;    ///< of the network for one pair: send and receive against a ring
   TunerInput tuner;         ///< this group as NCCL's tuner sees it; `op` is filled in later

@@ -108,8 +108,7 @@ Candidate ring(const Shape& shape, double bytes, const Path& path, const Protoco
   const double steps = shape.rounds * (path.ranks - 1);
   // A step over the network is stored and forwarded: it takes as long as its part of the buffer does, up to one slice.
   const double part = shape.ring_bytes / std::max(1.0, steps);
-  const double step_s = shape.rounds > 1 ? path.reduce_step_s : path.step_s;
-  const double stored = step_s > 0 ? steps * step_s * std::min(1.0, part / path.step_bytes) : 0;
+  const double stored = path.step_s > 0 ? steps * path.step_s * std::min(1.0, part / path.step_bytes) : 0;
   const double transfer = shape.ring_bytes / ring_bytes_per_s(path, shape.open, steps, protocol);
   return {protocol.latency.base_s + std::max(hops, stored), stored > hops ? transfer : joined(hops, transfer, protocol, constants), "ring", protocol.name};
 }
@@ -180,9 +179,9 @@ Candidate fastest(Op op, double bytes, const Path& path, const Context& context)
       continue;
     }
     offer(ring(shape, bytes, path, protocol, constants));
-    if (op == Op::kAllReduce && path.islands > 1 && path.trees) offer(tree(bytes, path, protocol, constants));
+    if (op == Op::kAllReduce && path.islands > 1) offer(tree(bytes, path, protocol, constants));
   }
-  if (op == Op::kAllReduce && path.nvls_bytes_per_s > 0 && path.trees) offer(nvls(bytes, path, constants));
+  if (op == Op::kAllReduce && path.nvls_bytes_per_s > 0) offer(nvls(bytes, path, constants));
   return best;
 }
 
@@ -284,6 +283,7 @@ Cost time_of(Op op, double bytes, const Path& path, const Context& context) {
   }
   cost.time_s = taken.time_s();
   cost.latency_s = taken.latency_s;
+  cost.call_s = path.call_s;
   cost.bus_bytes_per_s = cost.time_s > 0 ? size * factor / cost.time_s : 0;
   cost.floor_s = std::min(floor_s(op, size, path), cost.time_s);
   cost.algorithm = taken.algorithm;

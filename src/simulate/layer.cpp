@@ -288,10 +288,14 @@ void add_host(const StepContext& c, LayerCost& cost) {
   const double launch = c.launches.launch_s(execution, c.job.year);
   const double python = c.software.compiled ? c.constants.python_compiled_share : 1.0;
   double extra = 0;
+  const double call = c.strategy.tensor > 1 ? c.network.cost(Op::kAllGather, 1, c.groups.tensor).call_s : 0;
   if (c.strategy.tensor > 1) extra += c.strategy.sequence_parallel ? c.constants.sequence_parallel_host_s : c.constants.tensor_host_s;
   if (c.strategy.zero == 3) extra += c.constants.sharded_unit_host_s;
-  cost.forward.host = kernels.forward * launch + python * (c.constants.python_forward_s + extra);
-  cost.backward.host = kernels.backward * launch + python * (c.constants.python_backward_s + extra);
+  // Two halves of a layer: gather and scatter forward, two gathers and a scatter backward; or one reduction each.
+  const double calls_forward = c.strategy.sequence_parallel ? 4 : 2;
+  const double calls_backward = c.strategy.sequence_parallel ? 6 : 2;
+  cost.forward.host = kernels.forward * launch + python * (c.constants.python_forward_s + extra) + calls_forward * call;
+  cost.backward.host = kernels.backward * launch + python * (c.constants.python_backward_s + extra) + calls_backward * call;
 }
 
 double in_step_factor(const StepContext& c) {

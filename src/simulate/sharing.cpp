@@ -86,7 +86,8 @@ Buckets in_buckets(const StepContext& c, Op op, double parameters, double count,
   if (parameters <= 0 || group.ranks <= 1) return b;
   b.count = count;
   const double bytes = parameters / b.count * element_bytes;
-  b.last = c.network.cost(op, bytes, group).time_s;
+  const collective::Cost one = c.network.cost(op, bytes, group);
+  b.last = std::max(one.time_s, one.call_s);
   b.total = b.count * b.last;
   return b;
 }

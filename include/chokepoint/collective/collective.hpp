@@ -47,6 +47,7 @@ struct Cost {
   double latency_s = 0;             ///< the part that does not shrink with bandwidth
   double bus_bytes_per_s = 0;       ///< nccl-tests' bus bandwidth at this size
   double peak_bus_bytes_per_s = 0;  ///< bus bandwidth towards infinite size
+  double call_s = 0;                ///< host time of the call, where start-up measurements show that calls are not free
   double floor_s = 0;               ///< max over directed links of bytes / capacity: no algorithm can be faster
   std::string_view algorithm;       ///< "ring", "tree", "nvls", "direct"
   std::string_view protocol;        ///< "ll", "ll128", "simple"
