@@ -522,7 +522,9 @@ void set_measured(Path& path, const topology::MeasuredCollectives& measured, int
     const double alone = std::min(benchmark_bytes / moving_s, std::max(*one, path.network.bytes_per_s * siblings));
     wire = std::max(wire.value_or(0), alone);
   }
-  path.measured_all_reduce = measured.all_reduce ? part(measured.all_reduce) : std::nullopt;
+  // The allocation's all_reduce speaks for groups like itself, all ranks of each host; groups with fewer ranks in a host
+  // load the links inside it otherwise, and what is known for them is the wire.
+  path.measured_all_reduce = measured.all_reduce ? part(siblings > 1 ? wire : measured.all_reduce) : std::nullopt;
   path.measured_all_gather = measured.all_gather ? part(wire) : std::nullopt;
   path.measured_reduce_scatter = measured.reduce_scatter ? part(wire) : std::nullopt;
 }
