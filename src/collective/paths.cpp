@@ -494,8 +494,8 @@ double call_s_per_peer(const topology::Cluster& cluster, const Context& context)
   if (measured.host_all_gather && *measured.host_all_gather > 0) wire = std::min(wire, *measured.host_all_gather);
   const double explained_s = bytes / std::max(1.0, wire) + ranks * step_s;
   constexpr double kFarAbove = 2;
-  constexpr double kSlowestCall = 3;  // a reduction moves twice as much; a bandwidth-bound one takes twice as long
-  if (gather_s < kFarAbove * explained_s || reduce_s > kSlowestCall * gather_s) return 0;
+  constexpr double kAlike = 1.65;  // bound by bandwidth or ring steps, a reduction takes twice as long as a gather
+  if (gather_s < kFarAbove * explained_s || reduce_s > kAlike * gather_s || gather_s > kAlike * reduce_s) return 0;
   return std::min(gather_s, reduce_s) / (ranks - 1);
 }
 
