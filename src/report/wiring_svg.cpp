@@ -2,6 +2,7 @@
 // One host as a picture: a panel per NUMA node with its PCIe tree, GPUs and NICs in a row at the bottom, the NVSwitch or
 // the direct GPU links below them, notes under the drawing. Narrow PCIe links are red.
 #include "host_tree.hpp"
+#include "markup.hpp"
 
 #include <chokepoint/base/units.hpp>
 #include <chokepoint/report/wiring_view.hpp>
@@ -31,20 +32,6 @@ constexpr double kCharacter = 6.6;  // of the 12 px text
 constexpr double kMinWidth = 760;
 
 const Device& device_at(const Host& host, int index) { return host.devices[static_cast<std::size_t>(index)]; }
-
-std::string escape(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
-}
 
 /// At most `columns` characters, cut with an ellipsis; never inside a UTF-8 sequence.
 std::string shorten(const std::string& text, int columns) {
@@ -77,7 +64,7 @@ class Picture {
  private:
   void panels();
   Point place(const TreeNode& node, double& x, int level);
-  void box(Point centre_top, double width, double height, const char* type, const std::string& first, const std::string& second);
+  void box(Point centre_top, double width, double height, const char* type, const std::string& first, const std::string& second, const std::string& device);
   void text(double x, double y, const char* type, const std::string& words, const char* anchor = "middle");
   void link(Point from, Point to, const Link& link, bool labelled);
   void socket_links();
@@ -98,12 +85,13 @@ class Picture {
 };
 
 void Picture::text(double x, double y, const char* type, const std::string& words, const char* anchor) {
-  boxes_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\" text-anchor=\"{}\">{}</text>\n", x, y, type, anchor, escape(words));
+  boxes_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\" text-anchor=\"{}\">{}</text>\n", x, y, type, anchor, escaped(words));
 }
 
-void Picture::box(Point at, double width, double height, const char* type, const std::string& first, const std::string& second) {
-  boxes_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"5\" class=\"{}\"/>\n", at.x - width / 2, at.y,
-                        width, height, type);
+void Picture::box(Point at, double width, double height, const char* type, const std::string& first, const std::string& second, const std::string& device) {
+  // The name lets a page mark the device that a finding is about.
+  boxes_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"5\" class=\"{}\" data-device=\"{}\"/>\n", at.x - width / 2, at.y,
+                        width, height, type, escaped(device));
   const int columns = static_cast<int>((width - 6) / kCharacter);
   text(at.x, at.y + (second.empty() ? height / 2 + 4 : 20), "label", shorten(first, columns));
   if (!second.empty()) text(at.x, at.y + 37, "small", shorten(second, columns + 3));
@@ -132,7 +120,8 @@ Point Picture::place(const TreeNode& node, double& x, int level) {
     if (device.kind == DeviceKind::kNic && device.line_bytes_per_s > 0) second = fmt::format("{:g} Gb/s", device.line_bytes_per_s * 8 / 1e9);
     if (device.kind == DeviceKind::kGpu && node.uplink >= 0) second = link_words(host_.links[static_cast<std::size_t>(node.uplink)]);
     const char* type = device.kind == DeviceKind::kGpu ? "gpu" : device.kind == DeviceKind::kNic ? "nic" : "switch";
-    box(at, kLeafWidth, leaf ? kLeafHeight : kSwitchHeight, type, device.alias.empty() ? device.name : device.name + " " + device.alias, second);
+    box(at, kLeafWidth, leaf ? kLeafHeight : kSwitchHeight, type, device.alias.empty() ? device.name : device.name + " " + device.alias, second,
+        device.name);
     top_[node.device] = at;
     return at;
   }
@@ -145,7 +134,7 @@ Point Picture::place(const TreeNode& node, double& x, int level) {
   if (const std::size_t domain = title.find(" 0000:"); domain != std::string::npos) title.erase(domain + 1, 5);
   if (x - left < 2 * kLeafWidth && title.compare(0, 12, "PCIe switch ") == 0) title.replace(0, 12, "sw ");
   const double width = std::min(std::max(104.0, display_width(title) * kCharacter + 16), x - left - kGap);
-  box(at, width, kSwitchHeight, device.kind == DeviceKind::kCpu ? "cpu" : "switch", title, "");
+  box(at, width, kSwitchHeight, device.kind == DeviceKind::kCpu ? "cpu" : "switch", title, "", device.name);
   top_[node.device] = at;
   for (std::size_t i = 0; i < below.size(); ++i) {
     const Link& down = host_.links[static_cast<std::size_t>(node.children[i].uplink)];
@@ -210,7 +199,7 @@ void Picture::nvswitch() {
     if (first == nullptr) continue;
     const double width = std::max(right - left + kLeafWidth, 320.0);
     box({(left + right) / 2, y}, width, 34, "nvswitch",
-        fmt::format("NVSwitch: {}, {} per GPU and direction", link_words(*first), format_rate(first->bandwidth.effective())), "");
+        fmt::format("NVSwitch: {}, {} per GPU and direction", link_words(*first), format_rate(first->bandwidth.effective())), "", device_at(host_, device).name);
     bottom_ = y + 34;
   }
 }
@@ -226,7 +215,7 @@ void Picture::direct_links() {
       const Point a = top_[pair.first];
       const Point b = top_[pair.second];
       const double drop = 26 + std::abs(a.x - b.x) * 0.16;
-      links_ += fmt::format("<path d=\"M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\"/>\n",
+      links_ += fmt::format("<path d=\"M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}\" class=\"gpulink\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\"/>\n",
                             a.x, base, a.x, base + drop * 1.33, b.x, base + drop * 1.33, b.x, base, kColours[g % kColours.size()],
                             std::min(1.0 + groups[g].width, 6.0));
       deepest = std::max(deepest, base + drop);
@@ -278,14 +267,18 @@ std::string Picture::draw() {
   if (!host_.gpudirect_rdma) subtitle += " \u00b7 no GPUDirect RDMA";
   text(kMargin, 58, "label", subtitle, "start");
   notes();
-  return fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\">\n"
-                     "<style>text{{font-family:'DejaVu Sans',Verdana,sans-serif;fill:#202124}}.title{{font-size:20px;font-weight:bold}}"
-                     ".label{{font-size:12px}}.small{{font-size:10.5px;fill:#5f6368}}.warn{{font-size:10.5px;fill:#c5221f;font-weight:bold}}"
-                     ".panel{{fill:#fafbfc;stroke:#dadce0}}.gpu{{fill:#e6f4ea;stroke:#1e8e3e}}.nic{{fill:#e8f0fe;stroke:#1a73e8}}"
-                     ".switch{{fill:#f1f3f4;stroke:#5f6368}}.cpu{{fill:#fef7e0;stroke:#b06000}}.nvswitch{{fill:#ceead6;stroke:#137333}}"
-                     ".pcie,.narrow,.socket,.nvlink{{fill:none}}.pcie{{stroke:#80868b}}.narrow{{stroke:#d93025}}"
-                     ".socket{{stroke:#b06000;stroke-width:2.5;stroke-dasharray:6 3}}.nvlink{{stroke:#34a853}}</style>\n"
-                     "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{2}{3}</svg>\n",
+  // The variables are those of a page that shows the picture, in its dark colours too; a file of its own has none.
+  return fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"wiring\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\">\n"
+                     "<style>.wiring text{{font-family:'DejaVu Sans',Verdana,sans-serif;fill:var(--w-ink,#202124)}}.wiring .title{{font-size:20px;font-weight:bold}}"
+                     ".wiring .label{{font-size:12px}}.wiring text.small{{font-size:10.5px;fill:var(--w-dim,#5f6368)}}"
+                     ".wiring text.warn{{font-size:10.5px;fill:var(--w-narrow,#c5221f);font-weight:bold}}"
+                     ".wiring .back{{fill:var(--w-back,#fff)}}.wiring .panel{{fill:var(--w-panel,#fafbfc);stroke:var(--w-panel-line,#dadce0)}}"
+                     ".wiring .gpu{{fill:var(--w-gpu,#e6f4ea);stroke:var(--w-gpu-line,#1e8e3e)}}.wiring .nic{{fill:var(--w-nic,#e8f0fe);stroke:var(--w-nic-line,#1a73e8)}}"
+                     ".wiring .switch{{fill:var(--w-switch,#f1f3f4);stroke:var(--w-switch-line,#5f6368)}}.wiring .cpu{{fill:var(--w-cpu,#fef7e0);stroke:var(--w-cpu-line,#b06000)}}"
+                     ".wiring .nvswitch{{fill:var(--w-nvswitch,#ceead6);stroke:var(--w-nvswitch-line,#137333)}}"
+                     ".wiring .pcie,.wiring .narrow,.wiring .socket,.wiring .nvlink{{fill:none}}.wiring .pcie{{stroke:var(--w-pcie,#80868b)}}.wiring .narrow{{stroke:var(--w-narrow,#d93025)}}"
+                     ".wiring .socket{{stroke:var(--w-cpu-line,#b06000);stroke-width:2.5;stroke-dasharray:6 3}}.wiring .nvlink{{stroke:var(--w-nvlink,#34a853)}}</style>\n"
+                     "<rect width=\"100%\" height=\"100%\" class=\"back\"/>\n{2}{3}</svg>\n",
                      width_, bottom_, links_, boxes_);
 }
 
