@@ -20,8 +20,10 @@ struct CommonOptions {
 /// What the chosen command does once the options are parsed; returns the exit code.
 using Action = std::function<int()>;
 
+/// Languages in which a command's text speaks.
+enum class Speaks { kEnglish, kEnglishAndRussian };
 /// Adds --json, --out, --quiet and --lang to a command.
-void add_common(CLI::App& command, CommonOptions& common);
+void add_common(CLI::App& command, CommonOptions& common, Speaks speaks = Speaks::kEnglish);
 /// Prints the error to standard error and gives exit code 2.
 int report_error(const Error& error);
 /// Writes a result to --out; exit code `code`, or 2 when it cannot be written or would replace one of the inputs.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chokepoint/plan/plan.hpp>
-#include <chokepoint/report/predict_view.hpp>
+#include <chokepoint/report/pages.hpp>
 #include <memory>
 
 #include "commands.hpp"
 #include "job_options.hpp"
 #include "profile_option.hpp"
+#include "report_files.hpp"
 
 namespace chokepoint::cli {
 
@@ -15,9 +16,28 @@ struct PlanOptions {
   JobOptions job;
   int top = 10;
   std::string profile;
+  ReportFiles files;
 };
 
+/// Points of the picture of time against memory.
+constexpr int kMostDrawn = 1000;
+constexpr std::size_t kNearestCompared = 4;
+
+/// Beside the best of each layout, the page shows every strategy that fits.
+Result<report::PlanReport> page_report(const parallel::Job& job, const plan::Plan& plan, plan::Options search, bool drawn) {
+  report::PlanReport report{job, plan, {}, {}};
+  if (plan.candidates.empty()) return report;
+  report.nearest.runs = validate::nearest_runs(job, plan.candidates.front().strategy, kNearestCompared);
+  if (!drawn) return report;
+  search.variants = true;
+  search.top = kMostDrawn;
+  TRY_INTO(plan::Plan all, plan::make_plan(job, search));
+  report.every = std::move(all.candidates);
+  return report;
+}
+
 Result<std::string> make(const PlanOptions& options, const CommonOptions& common, bool& fits) {
+  TRY_INTO([[maybe_unused]] const bool safe, check_reports(options.files, common, input_files(options.job)));
   TRY_INTO(job::JobFile file, load_job(options.job));
   TRY_INTO(const LoadedProfile profile, load_profile(options.profile));
   file.job.assumptions.insert(file.job.assumptions.end(), profile.assumptions.begin(), profile.assumptions.end());
@@ -26,9 +46,12 @@ Result<std::string> make(const PlanOptions& options, const CommonOptions& common
   search.top = options.top;
   TRY_INTO(const plan::Plan plan, plan::make_plan(file.job, search));
   fits = !plan.candidates.empty();
-  std::string text = common.json ? report::plan_json(file.job, plan)
-                                 : report::plan_text(file.job, plan, report::terminal_style(), common.quiet);
-  return with_settings(std::move(text), file, common.json, common.quiet);
+  TRY_INTO(const report::PlanReport report, page_report(file.job, plan, search, !options.files.html.empty()));
+  const report::Words& words = report::Words::of(common.lang);
+  return write_reports(options.files, {[&] { return report::plan_html(report, words); }, [&] { return report::plan_markdown(report, words); }, [&] { return report::plan_csv(report); }}, [&] {
+    return with_settings(common.json ? report::plan_json(file.job, plan) : report::plan_text(file.job, plan, report::terminal_style(), common.quiet),
+                         file, common.json, common.quiet);
+  });
 }
 
 }  // namespace
@@ -36,10 +59,11 @@ Result<std::string> make(const PlanOptions& options, const CommonOptions& common
 void add_plan(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<PlanOptions>();
   CLI::App* command = app.add_subcommand("plan", "Rank strategies on this wiring: best first, and why the others lost");
-  add_common(*command, common);
+  add_common(*command, common, Speaks::kEnglishAndRussian);
   add_job_options(*command, options->job);
   add_profile_option(*command, options->profile);
   command->add_option("--top", options->top, "candidates shown")->check(CLI::Range(1, 1000));
+  add_report_options(*command, options->files);
   command->callback([options, &common, &action] {
     action = [options, &common] {
       bool fits = true;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chokepoint/base/units.hpp>
-#include <chokepoint/report/predict_view.hpp>
+#include <chokepoint/report/pages.hpp>
 #include <chokepoint/simulate/predict.hpp>
 #include <memory>
 
 #include "commands.hpp"
 #include "job_options.hpp"
 #include "profile_option.hpp"
+#include "report_files.hpp"
 
 namespace chokepoint::cli {
 
@@ -16,12 +17,14 @@ struct PredictOptions {
   JobOptions job;
   std::string measured;
   std::string profile;
+  ReportFiles files;
   int nearest = 0;  ///< list as many published runs; 0: one line about them
 };
 
 constexpr int kNearestCompared = 4;
 
 Result<std::string> predict(const PredictOptions& options, const CommonOptions& common, bool& fits) {
+  TRY_INTO([[maybe_unused]] const bool safe, check_reports(options.files, common, input_files(options.job)));
   TRY_INTO(job::JobFile file, load_job(options.job));
   if (!file.strategy) {
     return fail("predict needs a strategy", {options.job.file, 0, 0},
@@ -41,10 +44,14 @@ Result<std::string> predict(const PredictOptions& options, const CommonOptions& 
   std::optional<simulate::Implied> implied;
   if (measured_s) implied = simulate::implied_bandwidth(file.job, prediction, *measured_s, profile.parameters);
   const int near = options.nearest > 0 ? options.nearest : kNearestCompared;
-  const report::Nearest nearest{validate::nearest_runs(file.job, prediction.strategy, static_cast<std::size_t>(near)), options.nearest > 0};
-  std::string text = common.json ? report::predict_json(file.job, prediction, implied, nearest)
-                                 : report::predict_text(file.job, prediction, implied, report::terminal_style(), common.quiet, nearest);
-  return with_settings(std::move(text), file, common.json, common.quiet);
+  report::PredictReport report{file.job, prediction, implied, {}};
+  report.nearest = {validate::nearest_runs(file.job, prediction.strategy, static_cast<std::size_t>(near)), options.nearest > 0};
+  const report::Words& words = report::Words::of(common.lang);
+  return write_reports(options.files, {[&] { return report::predict_html(report, words); }, [&] { return report::predict_markdown(report, words); }, [&] { return report::predict_csv(report); }}, [&] {
+    return with_settings(common.json ? report::predict_json(file.job, prediction, implied, report.nearest)
+                                     : report::predict_text(file.job, prediction, implied, report::terminal_style(), common.quiet, report.nearest),
+                         file, common.json, common.quiet);
+  });
 }
 
 }  // namespace
@@ -52,12 +59,13 @@ Result<std::string> predict(const PredictOptions& options, const CommonOptions& 
 void add_predict(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<PredictOptions>();
   CLI::App* command = app.add_subcommand("predict", "One strategy: step time, bill, efficiency ladder, memory, choke point");
-  add_common(*command, common);
+  add_common(*command, common, Speaks::kEnglishAndRussian);
   add_job_options(*command, options->job);
   command->add_option("--strategy", options->job.values.strategy, "for example \"tensor=8 pipeline=4 zero=1 microbatch=1 recompute=selective\"");
   add_profile_option(*command, options->profile);
   command->add_option("--measured", options->measured, "measured step time, for example 8.68s: prints the bandwidth it implies");
   command->add_option("--nearest", options->nearest, "list this many of the most similar published runs")->check(CLI::Range(1, 100));
+  add_report_options(*command, options->files);
   command->callback([options, &common, &action] {
     action = [options, &common] {
       bool fits = true;

@@ -4,14 +4,18 @@
 
 #include <chokepoint/base/files.hpp>
 #include <iostream>
+#include <string>
+#include <vector>
 
 namespace chokepoint::cli {
 
-void add_common(CLI::App& command, CommonOptions& common) {
+void add_common(CLI::App& command, CommonOptions& common, Speaks speaks) {
   command.add_flag("--json", common.json, "machine-readable result (docs/formats/json.md)");
   command.add_option("--out", common.out, "write to this file instead of standard output");
   command.add_flag("--quiet", common.quiet, "only the answer, no explanations");
-  command.add_option("--lang", common.lang, "language of texts")->check(CLI::IsMember({"en"}));
+  std::vector<std::string> languages{"en"};
+  if (speaks == Speaks::kEnglishAndRussian) languages.emplace_back("ru");
+  command.add_option("--lang", common.lang, speaks == Speaks::kEnglish ? "language of texts: en" : "language of texts: en or ru")->check(CLI::IsMember(languages));
 }
 
 int report_error(const Error& error) {

@@ -4,7 +4,7 @@
 #include <chokepoint/base/units.hpp>
 #include <chokepoint/collective/collective.hpp>
 #include <chokepoint/plan/plan.hpp>
-#include <chokepoint/report/wiring_view.hpp>
+#include <chokepoint/report/pages.hpp>
 #include <chokepoint/wiring/wiring.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -12,6 +12,7 @@
 
 #include "commands.hpp"
 #include "job_options.hpp"
+#include "report_files.hpp"
 
 namespace chokepoint::cli {
 
@@ -29,6 +30,7 @@ struct WiringOptions {
   int hosts = 0;
   bool anonymise = false;
   JobOptions job;
+  ReportFiles files;
 };
 
 /// Every file; those that cannot be read are kept aside as long as one can.
@@ -208,7 +210,17 @@ int exit_code(const report::WiringReport& report, const WiringOptions& options) 
   return report.unreadable.empty() ? 0 : 4;
 }
 
+std::string printed(const report::WiringReport& report, const CommonOptions& common) {
+  if (common.json) return report::wiring_json(report);
+  const report::Style style = report::terminal_style();
+  std::string text;
+  if (!common.quiet || report.expected.empty()) text = report::wiring_text(report, style, common.quiet);
+  for (const report::ExpectedTable& table : report.expected) text += report::expected_text(table, style);
+  return text;
+}
+
 Result<Outcome> run(const WiringOptions& options, const CommonOptions& common) {
+  TRY_INTO([[maybe_unused]] const bool apart, check_reports(options.files, common, options.inputs));
   report::WiringReport report;
   TRY_INTO(report.assembly, read_assembly(options, report.unreadable));
   TRY_INTO([[maybe_unused]] const bool applied, apply_options(report.assembly.cluster, options));
@@ -244,14 +256,9 @@ Result<Outcome> run(const WiringOptions& options, const CommonOptions& common) {
   }
   Outcome outcome;
   outcome.code = exit_code(report, options);
-  if (common.json) {
-    outcome.text = report::wiring_json(report);
-  } else {
-    const report::Style style = report::terminal_style();
-    if (!common.quiet || report.expected.empty()) outcome.text = report::wiring_text(report, style, common.quiet);
-    for (const report::ExpectedTable& table : report.expected) outcome.text += report::expected_text(table, style);
-  }
-  if (options.anonymise) outcome.text = names.apply(outcome.text);
+  const auto hidden = [&](std::string_view text) { return options.anonymise ? names.apply(text) : std::string(text); };
+  TRY_INTO(outcome.text, write_reports(options.files, {[&] { return report::wiring_html(report, hidden); }, [&] { return hidden(report::wiring_markdown(report)); }, [&] { return hidden(report::wiring_csv(report)); }},
+                                       [&] { return hidden(printed(report, common)); }));
   return outcome;
 }
 
@@ -273,6 +280,7 @@ void add_wiring(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("--export", options->exports, "yaml=FILE, dot=FILE, nccl=FILE, slurm=FILE");
   command->add_flag("--anonymise,--anonymize", options->anonymise, "replace names, GUIDs and addresses in everything that is written");
   command->add_option("--fail-on", options->fail_on, "exit code 1 on findings of this severity: critical or warning")->check(CLI::IsMember({"critical", "warning"}));
+  add_report_options(*command, options->files);
   command->callback([options, &common, &action] {
     action = [options, &common] {
       const Result<Outcome> outcome = run(*options, common);

@@ -24,8 +24,6 @@ struct Family {
   void note_misfit(const parallel::Strategy& strategy, double bytes);
 };
 
-std::string family_of(const parallel::Job& job, const parallel::Strategy& strategy);
-
 /// Why the second of the ranking lost, when it is of the winner's own family (others are explained as families).
 std::optional<Loser> explain_runner_up(const parallel::Job& job, const simulate::Prediction& winner, const simulate::Prediction& second);
 

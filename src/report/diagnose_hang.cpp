@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "diagnose_parts.hpp"
+#include "json_data.hpp"
 #include "table.hpp"
 
 namespace chokepoint::report {
@@ -13,7 +14,7 @@ namespace chokepoint::report {
 using namespace diagnose;
 using Json = nlohmann::ordered_json;
 
-std::string hang_json(const HangReport& r) {
+Json hang_data(const HangReport& r) {
   Json faulty = Json::array();
   Json ranks = Json::array();
   for (const FaultyRank& f : r.faulty) {
@@ -25,7 +26,7 @@ std::string hang_json(const HangReport& r) {
     pending.push_back({{"group", p.group}, {"description", p.description}, {"op", p.op}, {"sequence", p.sequence}, {"sizes", p.sizes}, {"dtype", p.dtype},
                        {"present", p.present}, {"missing", p.missing}});
   }
-  const Json out = {{"schema", "chokepoint.diagnose/1"},
+  return {{"schema", "chokepoint.diagnose/1"},
                     {"choke_point", r.verdict},
                     {"causes", Json::array()},
                     {"ranks", Json::array()},
@@ -33,8 +34,9 @@ std::string hang_json(const HangReport& r) {
                     {"hang", {{"dumps", r.dumps}, {"faulty_ranks", ranks}, {"faulty", faulty}, {"pending", pending}}},
                     {"dropped_events", 0},
                     {"notes", notes_json(r.notes)}};
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
+
+std::string hang_json(const HangReport& r) { return hang_data(r).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 std::string hang_text(const HangReport& r, const Style& style, bool quiet) {
   std::string text = style.bold(r.verdict) + "\n";

@@ -5,14 +5,15 @@
 #include <nlohmann/json.hpp>
 
 #include "diagnose_parts.hpp"
+#include "json_data.hpp"
 
 namespace chokepoint::report {
 
 using namespace diagnose;
 
-namespace {
-
 using Json = nlohmann::ordered_json;
+
+namespace {
 
 Json defects_json(const trace::Defects& defects, bool dropped) {
   Json out = Json::object();
@@ -73,7 +74,7 @@ Json collective_json(const Diagnosis& d, const MatchedCollective& c) {
 
 }  // namespace
 
-std::string diagnose_json(const Diagnosis& d) {
+Json diagnose_data(const Diagnosis& d) {
   Json ranks = Json::array();
   std::uint64_t dropped = 0;
   for (const RankResult& r : d.ranks) {
@@ -82,7 +83,7 @@ std::string diagnose_json(const Diagnosis& d) {
   }
   Json collectives = Json::array();
   for (const MatchedCollective& c : d.collectives) collectives.push_back(collective_json(d, c));
-  const Json out = {{"schema", "chokepoint.diagnose/1"},
+  return {{"schema", "chokepoint.diagnose/1"},
                     {"world_size", d.world_size},
                     {"steps", d.steps},
                     {"measured_s", d.measured_s},
@@ -93,7 +94,8 @@ std::string diagnose_json(const Diagnosis& d) {
                     {"collectives", collectives},
                     {"dropped_events", dropped},
                     {"notes", notes_json(d.notes)}};
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
+
+std::string diagnose_json(const Diagnosis& d) { return diagnose_data(d).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 }  // namespace chokepoint::report

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "diagnose_parts.hpp"
+#include "json_data.hpp"
 #include "table.hpp"
 
 namespace chokepoint::report {
@@ -14,7 +15,7 @@ namespace chokepoint::report {
 using namespace diagnose;
 using Json = nlohmann::ordered_json;
 
-std::string log_json(const LogReport& r) {
+Json log_data(const LogReport& r) {
   Json timers = Json::array();
   for (const trace::TimerSpread& t : r.timers) timers.push_back({{"name", t.name}, {"fastest_rank_s", t.least_s}, {"slowest_rank_s", t.most_s}, {"lines", t.count}});
   const Json log = {{"file", r.file},
@@ -30,7 +31,7 @@ std::string log_json(const LogReport& r) {
                     {"stall_period", r.stall_period > 0 ? Json(r.stall_period) : Json(nullptr)},
                     {"stall_s", r.stall_s},
                     {"timers", timers}};
-  const Json out = {{"schema", "chokepoint.diagnose/1"},
+  return {{"schema", "chokepoint.diagnose/1"},
                     {"steps", r.steps},
                     {"measured_s", r.mean_s},
                     {"ideal_s", r.fastest_s},
@@ -41,8 +42,9 @@ std::string log_json(const LogReport& r) {
                     {"log", log},
                     {"dropped_events", 0},
                     {"notes", notes_json(r.notes)}};
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
+
+std::string log_json(const LogReport& r) { return log_data(r).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 std::string log_text(const LogReport& r, const Style& style, bool quiet) {
   std::string text = style.bold(r.choke_point) + "\n";

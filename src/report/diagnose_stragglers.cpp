@@ -9,15 +9,16 @@
 #include <nlohmann/json.hpp>
 
 #include "diagnose_parts.hpp"
+#include "json_data.hpp"
 #include "table.hpp"
 
 namespace chokepoint::report {
 
 using namespace diagnose;
 
-namespace {
-
 using Json = nlohmann::ordered_json;
+
+namespace {
 
 Json steps_json(const StragglerReport& r) {
   Json out = Json::array();
@@ -53,7 +54,7 @@ Json workers_json(const StragglerReport& r) {
 
 }  // namespace
 
-std::string straggler_json(const StragglerReport& r) {
+Json straggler_data(const StragglerReport& r) {
   Json slowest = Json::array();
   for (const int w : r.slowest) {
     const Worker& worker = r.workers[static_cast<std::size_t>(w)];
@@ -71,7 +72,7 @@ std::string straggler_json(const StragglerReport& r) {
                           {"by_stage", numbered(r.by_stage)},
                           {"slowest_workers", slowest},
                           {"steps", steps_json(r)}};
-  const Json out = {{"schema", "chokepoint.diagnose/1"},
+  return {{"schema", "chokepoint.diagnose/1"},
                     {"world_size", r.workers.size()},
                     {"steps", r.steps.size()},
                     {"measured_s", r.measured_s},
@@ -83,8 +84,9 @@ std::string straggler_json(const StragglerReport& r) {
                     {"straggler", straggler},
                     {"dropped_events", 0},
                     {"notes", notes_json(r.notes)}};
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
+
+std::string straggler_json(const StragglerReport& r) { return straggler_data(r).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 std::string straggler_text(const StragglerReport& r, const Style& style, bool quiet) {
   std::string text = style.bold(r.choke_point) + "\n";

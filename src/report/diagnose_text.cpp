@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <map>
 #include <numeric>
-#include <tuple>
 
+#include "collective_sums.hpp"
 #include "diagnose_parts.hpp"
 #include "table.hpp"
 
@@ -81,35 +80,13 @@ std::string ranks_text(const Diagnosis& d, const Style& style) {
   return text;
 }
 
-/// Collectives of one group, kind and size together.
-struct Summary {
-  int count = 0;
-  std::int64_t wire_ns = 0;
-  std::int64_t wait_ns = 0;
-  double bus = 0;
-  std::map<int, int> late;
-};
-
 std::string collectives_text(const Diagnosis& d, const Style& style) {
-  std::map<std::tuple<std::string, int, std::int64_t>, Summary> sums;
-  for (const MatchedCollective& c : d.collectives) {
-    Summary& s = sums[{c.group, c.op_known ? static_cast<int>(c.op) : -1, c.bytes}];
-    ++s.count;
-    s.wire_ns += c.wire_ns();
-    s.wait_ns += c.wait_ns();
-    s.bus += c.bus_bytes_per_s();
-    if (c.late >= 0) ++s.late[d.ranks[static_cast<std::size_t>(c.late)].rank];
-  }
-  std::vector<std::pair<std::tuple<std::string, int, std::int64_t>, Summary>> order(sums.begin(), sums.end());
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second.wire_ns + a.second.wait_ns > b.second.wire_ns + b.second.wait_ns; });
   std::vector<std::vector<std::string>> rows;
-  for (const auto& [key, s] : order) {
+  for (const CollectiveSum& s : summed_collectives(d)) {
     if (rows.size() == kMostCollectives) break;
-    const auto& [group, op, bytes] = key;
-    const auto late = std::max_element(s.late.begin(), s.late.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    rows.push_back({group, op >= 0 ? std::string(collective::name(static_cast<collective::Op>(op))) : "?", bytes >= 0 ? format_bytes(static_cast<double>(bytes)) : "?",
-                    std::to_string(s.count), format_duration(seconds_of(s.wire_ns)), format_duration(seconds_of(s.wait_ns)),
-                    s.bus > 0 ? format_rate(s.bus / s.count) : "-", late == s.late.end() ? "-" : fmt::format("rank {} ({}×)", late->first, late->second)});
+    rows.push_back({s.group, s.op, s.bytes >= 0 ? format_bytes(static_cast<double>(s.bytes)) : "?", std::to_string(s.count), format_duration(seconds_of(s.wire_ns)),
+                    format_duration(seconds_of(s.wait_ns)), s.bus_bytes_per_s > 0 ? format_rate(s.bus_bytes_per_s) : "-",
+                    s.late_rank < 0 ? "-" : fmt::format("rank {} ({}×)", s.late_rank, s.late_count)});
   }
   if (rows.empty()) return {};
   return "\n" + table({{"group", false}, {"operation", false}, {"size", true}, {"count", true}, {"wire", true}, {"first waits", true}, {"bus", true}, {"last to come", false}}, rows, style);

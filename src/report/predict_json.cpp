@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schema: docs/formats/json.md. Names are stable; quantities are SI with the unit as suffix.
+#include "json_data.hpp"
 #include "nearest_view.hpp"
 
 #include <chokepoint/report/predict_view.hpp>
@@ -8,9 +9,10 @@
 
 namespace chokepoint::report {
 
+using Json = nlohmann::ordered_json;
+
 namespace {
 
-using Json = nlohmann::ordered_json;
 using simulate::Prediction;
 
 Json notes_json(const std::vector<Note>& notes) {
@@ -31,7 +33,9 @@ Json choke_json(const simulate::ChokePoint& c) {
   return {{"kind", c.kind}, {"where", c.where}, {"change", c.change}, {"step_time_if_ideal_s", c.step_time_if_changed_s}};
 }
 
-Json prediction_json(const Prediction& p) {
+}  // namespace
+
+Json prediction_data(const Prediction& p) {
   Json bill = Json::object();
   for (int i = 0; i < simulate::kBillCount; ++i) {
     bill[std::string(simulate::name(static_cast<simulate::Bill>(i)))] = p.bill[static_cast<std::size_t>(i)];
@@ -57,6 +61,8 @@ Json prediction_json(const Prediction& p) {
   out["assumptions"] = notes_json(p.assumptions);
   return out;
 }
+
+namespace {
 
 Json job_json(const parallel::Job& job) {
   return {{"model", job.model.name},
@@ -90,18 +96,22 @@ std::string dumped(const Json& json) {
 
 }  // namespace
 
-std::string predict_json(const parallel::Job& job, const Prediction& p, const std::optional<simulate::Implied>& implied, const Nearest& nearest) {
+Json predict_data(const parallel::Job& job, const Prediction& p, const std::optional<simulate::Implied>& implied, const Nearest& nearest) {
   Json out = {{"schema", "chokepoint.predict/1"}, {"job", job_json(job)}};
-  out.update(prediction_json(p));
+  out.update(prediction_data(p));
   out["sources"] = sources_json(job);
   out["nearest_runs"] = nearest_json(nearest.runs);
   if (implied) out["measured"] = implied_json(*implied);
-  return dumped(out);
+  return out;
 }
 
-std::string plan_json(const parallel::Job& job, const plan::Plan& plan) {
+std::string predict_json(const parallel::Job& job, const Prediction& p, const std::optional<simulate::Implied>& implied, const Nearest& nearest) {
+  return dumped(predict_data(job, p, implied, nearest));
+}
+
+Json plan_data(const parallel::Job& job, const plan::Plan& plan) {
   Json candidates = Json::array();
-  for (const Prediction& p : plan.candidates) candidates.push_back(prediction_json(p));
+  for (const Prediction& p : plan.candidates) candidates.push_back(prediction_data(p));
   Json losers = Json::array();
   for (const plan::Loser& l : plan.why_not) {
     losers.push_back({{"family", l.family},
@@ -111,16 +121,17 @@ std::string plan_json(const parallel::Job& job, const plan::Plan& plan) {
   }
   Json rejected = Json::array();
   for (const plan::Rejected& r : plan.rejected) rejected.push_back({{"reason", r.reason}, {"count", r.count}});
-  Json out = {{"schema", "chokepoint.plan/1"},
+  return {{"schema", "chokepoint.plan/1"},
               {"job", job_json(job)},
               {"candidates", candidates},
               {"space", {{"enumerated", plan.enumerated}, {"pruned", plan.pruned}, {"evaluated", plan.evaluated}, {"rejected", rejected}}},
               {"optimal", plan.optimal},
               {"why_not", losers},
-              {"closest", plan.closest ? prediction_json(*plan.closest) : Json(nullptr)},
+              {"closest", plan.closest ? prediction_data(*plan.closest) : Json(nullptr)},
               {"would_fit", plan.would_fit},
               {"sources", sources_json(job)}};
-  return dumped(out);
 }
+
+std::string plan_json(const parallel::Job& job, const plan::Plan& plan) { return dumped(plan_data(job, plan)); }
 
 }  // namespace chokepoint::report

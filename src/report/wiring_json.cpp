@@ -4,13 +4,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "json_data.hpp"
+
 namespace chokepoint::report {
 
 using namespace topology;
 
-namespace {
-
 using Json = nlohmann::ordered_json;
+
+namespace {
 
 const Device& device_at(const Host& host, int index) { return host.devices[static_cast<std::size_t>(index)]; }
 
@@ -202,7 +204,7 @@ std::string wiring_json(const Cluster& cluster, const std::vector<ExpectedTable>
   return dumped(out);
 }
 
-std::string wiring_json(const WiringReport& report) {
+Json wiring_data(const WiringReport& report) {
   const assemble::Assembly& assembly = report.assembly;
   Json out = cluster_json(assembly.cluster);
   if (assembly.fabric) out["fabric"]["discovered"] = discovered_json(*assembly.fabric, assembly.shape);
@@ -222,7 +224,9 @@ std::string wiring_json(const WiringReport& report) {
   for (const Error& error : report.unreadable) unreadable.push_back({{"file", error.pos.file}, {"line", error.pos.line}, {"message", error.message}});
   out["unreadable"] = unreadable;
   add_expected(out, report.expected);
-  return dumped(out);
+  return out;
 }
+
+std::string wiring_json(const WiringReport& report) { return dumped(wiring_data(report)); }
 
 }  // namespace chokepoint::report

@@ -43,6 +43,9 @@ struct Plan {
 
 Result<Plan> make_plan(const parallel::Job& job, const Options& options = {});
 
+/// The familiar kind of a strategy: "FSDP (ZeRO-3)", "tensor + pipeline", "HSDP".
+std::string family_of(const parallel::Job& job, const parallel::Strategy& strategy);
+
 /// Whether the model can tell two strategies of one job apart; the errors they share do not count.
 bool tied(const simulate::Prediction& a, const simulate::Prediction& b);
 
