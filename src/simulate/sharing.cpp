@@ -68,28 +68,51 @@ double ddp_buckets(const model::Model& m, double tensor_degree, double parameter
 
 namespace {
 
-double bucket_count(const StepContext& c, double parameters) {
-  const double cut = cut_bucket_elements(c);
-  if (cut > 0) return std::max(1.0, std::ceil(parameters / cut));
+/// Buckets of the parameters of layers. Embedding and head are tensors of their own, each fills a bucket.
+double layer_buckets(const StepContext& c, double parameters) {
   const double cap = 25.0 * 1048576 / (c.software.resident_parameter_bytes > 2 ? 4 : 2);
   return ddp_buckets(c.job.model, c.strategy.tensor, parameters, cap, c.job.framework == Framework::kNanotron);
 }
 
-/// Time of `op` on `parameters` in `count` buckets, and of the last bucket alone.
+/// Time of an operation on all buckets, and of the last bucket alone.
 struct Buckets {
   double total = 0;
   double last = 0;
   double count = 1;
 };
-Buckets in_buckets(const StepContext& c, Op op, double parameters, double count, double element_bytes, const collective::Group& group) {
+double bucket_s(const StepContext& c, Op op, double bytes, const collective::Group& group) {
+  const collective::Cost cost = c.network.cost(op, bytes, group);
+  return std::max(cost.time_s, cost.call_s);
+}
+
+Buckets in_equal_buckets(const StepContext& c, Op op, double parameters, double count, double element_bytes, const collective::Group& group) {
   Buckets b;
   if (parameters <= 0 || group.ranks <= 1) return b;
   b.count = count;
-  const double bytes = parameters / b.count * element_bytes;
-  const collective::Cost one = c.network.cost(op, bytes, group);
-  b.last = std::max(one.time_s, one.call_s);
-  b.total = b.count * b.last;
+  b.last = bucket_s(c, op, parameters / count * element_bytes, group);
+  b.total = count * b.last;
   return b;
+}
+
+/// Whole tensors: layers in buckets of at least the cap, the head in one of its own at the start of backward, the embedding in
+/// one at its end.
+Buckets in_whole_tensors(const StepContext& c, Op op, const StageCost& stage, double element_bytes, const collective::Group& group) {
+  const double layers = stage.parameters - stage.root_parameters;
+  Buckets b = in_equal_buckets(c, op, layers, layer_buckets(c, layers), element_bytes, group);
+  if (group.ranks <= 1) return b;
+  for (const double root : {stage.root_parameters - stage.embedding_parameters, stage.embedding_parameters}) {
+    if (root <= 0) continue;
+    b.last = bucket_s(c, op, root * element_bytes, group);
+    b.total += b.last;
+    b.count += 1;
+  }
+  return b;
+}
+
+Buckets in_buckets(const StepContext& c, Op op, const StageCost& stage, double element_bytes, const collective::Group& group) {
+  const double cut = cut_bucket_elements(c);
+  if (cut <= 0) return in_whole_tensors(c, op, stage, element_bytes, group);
+  return in_equal_buckets(c, op, stage.parameters, std::max(1.0, std::ceil(stage.parameters / cut)), element_bytes, group);
 }
 
 /// What reduction adds behind a window of backward: all but the last bucket may hide.
@@ -106,8 +129,8 @@ double reduce_once(const StepContext& c, const StageCost& stage, double slack_s)
   const double slow = interference(c.job.accelerator, c.constants);
   const bool whole = c.software.reduces_whole;
   const Op op = c.strategy.zero == 0 || whole ? Op::kAllReduce : Op::kReduceScatter;
-  const double count = whole ? 1 : bucket_count(c, stage.parameters);
-  const Buckets b = in_buckets(c, op, stage.parameters, count, c.software.reduce_bytes, c.groups.data);
+  const Buckets b = whole ? in_equal_buckets(c, op, stage.parameters, 1, c.software.reduce_bytes, c.groups.data)
+                          : in_buckets(c, op, stage, c.software.reduce_bytes, c.groups.data);
   if (!c.software.buckets_overlap || whole) return std::max(0.0, b.total - slack_s);
   return exposed_behind(b, stage.backward(), slack_s, slow);
 }
@@ -123,8 +146,9 @@ Exposed replicated(const StepContext& c, const StageCost& stage, double slack_s)
   e.reduce_s = last;
   if (each && c.strategy.accumulate > 1) e.reduce_s += (c.strategy.accumulate - 1) * reduce_once(c, stage, 0);
   if (c.strategy.zero >= 1) {
-    const double count = c.software.step_gathers_flat ? 1 : bucket_count(c, stage.parameters);
-    const Buckets b = in_buckets(c, Op::kAllGather, stage.parameters, count, c.software.gather_bytes, c.groups.data);
+    const Buckets b = c.software.step_gathers_flat
+                          ? in_equal_buckets(c, Op::kAllGather, stage.parameters, 1, c.software.gather_bytes, c.groups.data)
+                          : in_buckets(c, Op::kAllGather, stage, c.software.gather_bytes, c.groups.data);
     if (b.total > 0) {
       // The first bucket holds up the first layers; the rest hides behind the next step's first forward.
       e.gather_s = c.software.gather_overlap

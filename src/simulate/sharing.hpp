@@ -12,6 +12,7 @@ struct StageCost {
   double parameters = 0;        ///< on this rank (after tensor, pipeline and expert splits)
   double unit_parameters = 0;   ///< one layer
   double root_parameters = 0;   ///< embedding and head held here
+  double embedding_parameters = 0;  ///< of those the embedding, whose gradient comes last
   double layer_forward_s = 0;   ///< one layer, device or host, whichever is longer
   double layer_backward_s = 0;
   double end_forward_s = 0;     ///< embedding and head

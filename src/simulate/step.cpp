@@ -158,6 +158,7 @@ Stage Predictor::Impl::stage(const StepContext& c, const LayerCost& layer, const
       layer_parameters(c, count, false) * (1 - moe_share) + layer_parameters(c, count, true) * moe_share;
   const double tied_copy = job.model.tied_embeddings && s.pipeline > 1 ? count.embedding : 0;
   out.cost.root_parameters = ((is_first ? count.embedding : 0) + (is_last ? count.head + count.final + (is_first ? 0 : tied_copy) : 0)) / s.tensor;
+  out.cost.embedding_parameters = is_first ? count.embedding / s.tensor : 0;
   out.cost.parameters = out.cost.unit_parameters * layers + out.cost.root_parameters;
   return out;
 }

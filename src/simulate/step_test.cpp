@@ -69,6 +69,20 @@ TEST(Step, ZeroOfNanotronReducesOnceAndCopiesEverySlice) {
   EXPECT_GT(one.item(Bill::kDataGather), 32 * 6 * 16 * Constants{}.slice_copy_s);
 }
 
+TEST(Step, TheEmbeddingsGradientComesLastAndHidesBehindNothing) {
+  // Ten times the vocabulary: DDP's last bucket is the whole embedding, fp32 here (autocast keeps fp32 parameters).
+  parallel::Job job = job_on("dgx-a100", 2, "gpt2-medium", 1024, 64);
+  job.framework = parallel::Framework::kPytorch;
+  const double small = predicted(job, "ddp microbatch=4").item(Bill::kDataReduce);
+  job.model.vocab *= 10;
+  const double large = predicted(job, "ddp microbatch=4").item(Bill::kDataReduce);
+  const double bytes = 4 * model::count_parameters(job.model).embedding;
+  const collective::Network network(job.cluster, job.accelerator);
+  const double alone_s = network.cost(collective::Op::kAllReduce, bytes, {.ranks = 16, .ranks_per_host = 8}).time_s;
+  EXPECT_GE(large, alone_s);
+  EXPECT_GT(large - small, 0.5 * alone_s);
+}
+
 TEST(Step, QuantisedCollectivesMoveAFractionThroughASlowNic) {
   // Two hosts with one 10 Gb/s port each: the wire is all that counts. Eight bits instead of sixteen halve the forward's
   // gather, the secondary shard takes the backward's off the wire, so a quarter remains; four bits of an eighth of the
