@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   Action action;
   add_predict(app, common, action);
   add_plan(app, common, action);
+  add_whatif(app, common, action);
   add_calibrate(app, common, action);
   add_diagnose(app, common, action);
   add_validate(app, common, action);

@@ -59,7 +59,9 @@ Result<model::Model> inline_model(const YamlMap& map) {
   return model::validated(m);
 }
 
-Result<compute::AttentionKernel> parse_attention(const std::string& text, const SourcePos& pos) {
+}  // namespace
+
+Result<compute::AttentionKernel> parse_attention(std::string_view text, const SourcePos& pos) {
   using compute::AttentionKernel;
   constexpr std::array kKernels = {AttentionKernel::kUnfused, AttentionKernel::kFlash1, AttentionKernel::kTriton,
                                    AttentionKernel::kFlash2,  AttentionKernel::kFlash3, AttentionKernel::kFlash4};
@@ -71,7 +73,6 @@ Result<compute::AttentionKernel> parse_attention(const std::string& text, const 
   return fail(fmt::format("unknown attention kernel '{}'; expected one of: {}", text, fmt::join(known, ", ")), pos);
 }
 
-/// The newest kernel the accelerator runs.
 compute::AttentionKernel default_attention(const hardware::Accelerator& accelerator) {
   using hardware::Architecture;
   switch (accelerator.architecture) {
@@ -83,6 +84,8 @@ compute::AttentionKernel default_attention(const hardware::Accelerator& accelera
   }
   return compute::AttentionKernel::kFlash2;
 }
+
+namespace {
 
 /// File and options side by side; an option wins.
 struct Fields {

@@ -11,6 +11,8 @@ namespace chokepoint::report {
 
 /// One prediction as it stands in a plan's list.
 nlohmann::ordered_json prediction_data(const simulate::Prediction& prediction);
+/// The head line of a job: model, accelerators, batch.
+nlohmann::ordered_json job_data(const parallel::Job& job);
 nlohmann::ordered_json predict_data(const parallel::Job& job, const simulate::Prediction& prediction,
                                     const std::optional<simulate::Implied>& implied, const Nearest& nearest);
 nlohmann::ordered_json plan_data(const parallel::Job& job, const plan::Plan& plan);

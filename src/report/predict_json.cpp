@@ -62,9 +62,7 @@ Json prediction_data(const Prediction& p) {
   return out;
 }
 
-namespace {
-
-Json job_json(const parallel::Job& job) {
+Json job_data(const parallel::Job& job) {
   return {{"model", job.model.name},
           {"parameters", model::count_parameters(job.model).total},
           {"accelerator", job.accelerator.name},
@@ -74,6 +72,8 @@ Json job_json(const parallel::Job& job) {
           {"sequence", job.sequence},
           {"precision", std::string(hardware::name(job.dtype))}};
 }
+
+namespace {
 
 Json sources_json(const parallel::Job& job) {
   Json out = Json::array();
@@ -97,7 +97,7 @@ std::string dumped(const Json& json) {
 }  // namespace
 
 Json predict_data(const parallel::Job& job, const Prediction& p, const std::optional<simulate::Implied>& implied, const Nearest& nearest) {
-  Json out = {{"schema", "chokepoint.predict/1"}, {"job", job_json(job)}};
+  Json out = {{"schema", "chokepoint.predict/1"}, {"job", job_data(job)}};
   out.update(prediction_data(p));
   out["sources"] = sources_json(job);
   out["nearest_runs"] = nearest_json(nearest.runs);
@@ -122,7 +122,7 @@ Json plan_data(const parallel::Job& job, const plan::Plan& plan) {
   Json rejected = Json::array();
   for (const plan::Rejected& r : plan.rejected) rejected.push_back({{"reason", r.reason}, {"count", r.count}});
   return {{"schema", "chokepoint.plan/1"},
-              {"job", job_json(job)},
+              {"job", job_data(job)},
               {"candidates", candidates},
               {"space", {{"enumerated", plan.enumerated}, {"pruned", plan.pruned}, {"evaluated", plan.evaluated}, {"rejected", rejected}}},
               {"optimal", plan.optimal},

@@ -47,6 +47,11 @@ Result<topology::Cluster> resolve_cluster(const std::string& name, const std::st
                                           std::optional<int> hosts, std::optional<int> gpus,
                                           const std::optional<std::string>& accelerator);
 
+/// "flash2", "unfused", ...
+Result<compute::AttentionKernel> parse_attention(std::string_view text, const SourcePos& pos = {});
+/// The newest kernel the accelerator runs.
+compute::AttentionKernel default_attention(const hardware::Accelerator& accelerator);
+
 /// A model by catalogue name or path of a Hugging Face config.json.
 Result<model::Model> resolve_model(const std::string& name, const std::string& base_directory);
 

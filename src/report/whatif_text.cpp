@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chokepoint/base/units.hpp>
+#include <chokepoint/report/predict_view.hpp>
+#include <chokepoint/report/whatif_view.hpp>
+#include <cmath>
+#include <fmt/format.h>
+
+#include "prediction_parts.hpp"
+#include "table.hpp"
+#include "whatif_parts.hpp"
+
+namespace chokepoint::report {
+
+using simulate::Prediction;
+using namespace whatif;
+
+namespace {
+
+/// A price older than this is called stale.
+constexpr long kStaleDays = 365;
+
+std::string memory_words(const Prediction& p, const Style& style) {
+  const parallel::Verdict verdict = p.memory.verdict();
+  const std::string text = fmt::format("{:.0f}/{:.0f} GiB, {}", p.memory.needed_bytes / kGiB, p.memory.capacity_bytes / kGiB, parallel::name(verdict));
+  return verdict == parallel::Verdict::kDoesNotFit ? style.red(text) : verdict == parallel::Verdict::kTight ? style.yellow(text) : text;
+}
+
+std::string choke_words(const Prediction& p) {
+  if (p.choke_points.empty()) return "none stands out";
+  const simulate::ChokePoint& c = p.choke_points.front();
+  return fmt::format("{} ({:+.0f} % with {})", c.where, 100 * (c.step_time_if_changed_s / p.step_time_s - 1), c.change);
+}
+
+std::string rate_words(const Prediction& p, const parallel::Job& job) {
+  return fmt::format("{} tokens/s, MFU {:.3f}", format_count(std::round(p.tokens_per_s_per_gpu * job.gpus)), p.mfu);
+}
+
+std::string now_section(const Study& study, const Style& style) {
+  const Baseline& base = study.baseline;
+  const Prediction& p = *base.own.prediction;
+  std::string out = style.bold(fmt::format("Now           {} \u00b1{} %, {}", format_duration(p.step_time_s), band_percent(p), rate_words(p, base.scenario.job))) + "\n";
+  out += titled("  strategy", parallel::title(p.strategy) + "; " + memory_words(p, style), style);
+  out += titled("  choke point", choke_words(p), style);
+  if (study.money) {
+    out += titled("  money", fmt::format("{} USD a step, {} per billion tokens, {} a day", usd(study.money->usd_per_step),
+                                         usd(study.money->usd_per_billion_tokens), usd(study.money->usd_per_day)), style);
+  }
+  if (!base.strategy_given || !base.best) return out;
+  const Prediction& best = *base.best.prediction;
+  const Ratio ratio = paired(base.scenario, p, base.scenario, best);
+  if (ratio.value < 0.995) {
+    out += titled("  settings", fmt::format("alone give {}: {} with {}", ratio_words(ratio), format_duration(best.step_time_s), parallel::title(best.strategy)), style);
+  }
+  return out;
+}
+
+std::string state_line(const char* title, const State& state, const std::optional<Ratio>& ratio, const parallel::Job& job, const Style& style) {
+  if (!state) return titled(title, style.red("no answer") + ": " + state.why_not, style);
+  const Prediction& p = *state.prediction;
+  std::string words = fmt::format("{}, step {}; {}", format_duration(p.step_time_s), ratio_words(*ratio), rate_words(p, job));
+  if (!ratio->told_apart() && ratio->value != 1) words += " (cannot be told from no change)";
+  return titled(title, words, style) + titled("", parallel::title(p.strategy) + "; " + memory_words(p, style), style);
+}
+
+std::string bought_words(const BillOfMaterials& bought) {
+  std::string out;
+  for (const Item& item : bought.items) {
+    out += fmt::format("{}{} x {}", out.empty() ? "" : ", ", format_count(item.count), item.what);
+  }
+  return out;
+}
+
+std::string money_lines(const Study& study, const PricedAnswer& a, const Style& style) {
+  if (!a.best_money || !study.money) {
+    return a.price_missing.empty() ? "" : titled("  money", a.price_missing + "; --price or --prices gives one", style);
+  }
+  std::string out = titled("  money", fmt::format("{} -> {} USD per billion tokens, {} -> {} a day", usd(study.money->usd_per_billion_tokens),
+                                                  usd(a.best_money->usd_per_billion_tokens), usd(study.money->usd_per_day),
+                                                  usd(a.best_money->usd_per_day)), style);
+  if (!a.bought.items.empty()) {
+    std::string words = bought_words(a.bought);
+    if (a.bought.usd() > 0) words += fmt::format(": {} USD", usd(a.bought.usd()));
+    if (!a.bought.missing.empty()) words += fmt::format(" without {}, which the list does not price", fmt::join(a.bought.missing, ", "));
+    out += titled("  bought", words, style);
+    if (a.payback && a.bought.usd() > 0) {
+      out += titled("  payback", a.payback->days ? fmt::format("{} days at {} USD a day saved on the same work", usd(*a.payback->days), usd(a.payback->saved_usd_per_day))
+                                                 : "never: the same work gets no cheaper", style);
+    }
+  }
+  if (a.break_even) {
+    out += titled("  break-even", fmt::format("an accelerator-hour up to {} USD, or parts up to {} USD over {:g} years, equal staying",
+                                              usd(a.break_even->usd_per_hour_after), usd(a.break_even->purchase_usd), a.break_even->years), style);
+  }
+  return out;
+}
+
+std::string answer_section(const Study& study, const PricedAnswer& a, const Style& style) {
+  std::string title;
+  for (const Change& change : a.answer.changes) title += (title.empty() ? "" : " + ") + change.text;
+  std::string out = "\n" + style.bold(title) + "\n";
+  const parallel::Job& job = a.answer.scenario.job;
+  out += state_line("  same plan", a.answer.kept, a.answer.kept_ratio, job, style);
+  const bool same = a.answer.kept && a.answer.best && a.answer.kept.prediction->strategy == a.answer.best.prediction->strategy;
+  out += same ? titled("  re-planned", "the same strategy stays best", style) : state_line("  re-planned", a.answer.best, a.answer.best_ratio, job, style);
+  if (a.answer.best) out += titled("  choke point", choke_words(*a.answer.best.prediction), style);
+  out += money_lines(study, a, style);
+  for (const Note& note : a.answer.scenario.notes) out += titled("  note", note.text, style);
+  return out;
+}
+
+std::string ladder_section(const Study& study) {
+  std::string out = "\nFrom peak to useful work" + std::string(study.money ? ", USD a day lost on each rung" : "") + "\n";
+  double before = 1;
+  for (std::size_t i = 0; i < study.ladder.size(); ++i) {
+    const PricedRung& rung = study.ladder[i];
+    if (i > 0 && before - rung.fraction < 0.0005) continue;
+    out += fmt::format("{:>6.1f} %  {} {}", 100 * rung.fraction, pad_right(rung.name, 38), i == 0 ? "" : pad_left(fmt::format("{:.1f}", -100 * (before - rung.fraction)), 6));
+    if (rung.usd_per_day && i > 0) out += pad_left(usd(*rung.usd_per_day), 12);
+    out.erase(out.find_last_not_of(' ') + 1);
+    out += "\n";
+    before = rung.fraction;
+  }
+  return out;
+}
+
+std::string prices_section(const Study& study, std::string_view today, const Style& style) {
+  std::string out = "\n";
+  if (!study.money) {
+    if (study.price_missing.empty()) return "";
+    return out + titled("Prices", study.price_missing + "; --price 2.50 or --prices FILE gives one", style);
+  }
+  const HourlyPrice& price = study.money->price;
+  std::string words = price_words(price);
+  if (!price.tag.source.empty()) words += ". Source: " + price.tag.source;
+  out += titled("Prices", words, style);
+  const auto age = today.empty() ? std::nullopt : days_between(price.tag.date, today);
+  if (age && *age > kStaleDays) out += titled("", style.yellow(fmt::format("this price is {} days old: --prices FILE or --price replaces it", *age)), style);
+  return out;
+}
+
+}  // namespace
+
+std::string usd(double amount) {
+  const double size = std::abs(amount);
+  if (size >= 1e9) return fmt::format("{:.3g} B", amount / 1e9);
+  if (size >= 1e6) return fmt::format("{:.3g} M", amount / 1e6);
+  if (size >= 1000) return format_count(std::round(amount));
+  return size >= 100 ? fmt::format("{:.0f}", amount) : fmt::format("{:.3g}", amount);
+}
+
+std::string price_words(const HourlyPrice& price) {
+  std::string words = fmt::format("{} USD an accelerator-hour, {}", usd(price.usd), price.what);
+  if (!price.tag.date.empty()) words += ", " + price.tag.date;
+  if (price.tag.estimate) words += ", an estimate";
+  return words;
+}
+
+std::string ratio_words(const Ratio& ratio) {
+  const auto percent = [](double value) { return 100 * (value - 1); };
+  if (std::abs(percent(ratio.value)) >= 200) return fmt::format("x{:.2f} ({:.2f} .. {:.2f})", ratio.value, ratio.low, ratio.high);
+  return fmt::format("{:+.1f} % ({:+.1f} .. {:+.1f})", percent(ratio.value), percent(ratio.low), percent(ratio.high));
+}
+
+std::string change_words_text(const Style& style) {
+  std::string out = "Changes for --change; x2, x0.5 and +10 % are factors of what there is\n";
+  for (const ChangeWord& word : change_words()) {
+    out += fmt::format("  {} {}\n", pad_right(word.example, 36), style.dim(word.meaning));
+  }
+  out += fmt::format("  {} {}\n", pad_right("GPU5.pcie=x0.5, NIC0.rate=200 Gb/s", 36), style.dim("one device of the wiring: its nvlink, pcie, nic-slot ... or rate"));
+  return out + fmt::format("  {} {}\n", pad_right("zero=1, fsdp, recompute=full ...", 36), style.dim("every word of a strategy (docs/formats/job.md)"));
+}
+
+std::string whatif_text(const Study& study, const Style& style, bool quiet, std::string_view today) {
+  std::string out = quiet ? "" : job_heading(study.baseline.scenario.job) + "\n";
+  out += now_section(study, style);
+  for (const PricedAnswer& answer : study.answers) out += answer_section(study, answer, style);
+  if (study.sensitivities) out += sensitivity_section(study, style);
+  if (!study.scale.empty()) out += scale_section(study, style);
+  if (study.break_even) out += break_even_section(study, style);
+  if (study.deadline || study.options.scaling.tokens > 0) out += money_section(study, style);
+  if (quiet) return out;
+  out += ladder_section(study);
+  out += prices_section(study, today, style);
+  return out + assumptions_text(study.baseline.own.prediction->assumptions, style);
+}
+
+}  // namespace chokepoint::report

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/plan/plan.hpp>
+#include <chokepoint/whatif/evaluate.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chokepoint/base/units.hpp>
+#include <cmath>
+#include <fmt/format.h>
+#include <initializer_list>
+
+namespace chokepoint::whatif {
+
+using simulate::Bill;
+using simulate::Prediction;
+
+namespace {
+
+constexpr double kEightyPercent = 1.2816;  ///< standard deviations of the normal distribution to either side
+
+/// Clocks above or below the data sheet's do not change what the data sheet says.
+void against_data_sheet(const Scenario& scenario, Prediction& p) {
+  p.mfu *= scenario.arithmetic;
+  p.hfu *= scenario.arithmetic;
+}
+
+double share(const Prediction& p, std::initializer_list<Bill> items) {
+  double sum = 0;
+  for (const Bill item : items) sum += p.item(item);
+  return p.step_time_s > 0 ? sum / p.step_time_s : 0;
+}
+
+}  // namespace
+
+Ratio paired(const Scenario& before, const Prediction& a, const Scenario& after, const Prediction& b) {
+  const simulate::Constants& k = before.parameters.step;
+  const bool measured = before.job.cluster.measured.all_reduce || before.job.cluster.measured.host_all_reduce;
+  const auto moved = [&](std::initializer_list<Bill> items) { return share(b, items) - share(a, items); };
+  std::vector<double> errors = {
+      k.band_compute * moved({Bill::kCompute, Bill::kRecompute, Bill::kOptimizer}),
+      (measured ? k.band_wires_measured : k.band_wires) *
+          moved({Bill::kTensor, Bill::kContext, Bill::kExpert, Bill::kPipeline, Bill::kDataGather, Bill::kDataReduce}),
+      k.band_host * moved({Bill::kHost, Bill::kOther, Bill::kOffload}),
+      k.band_bubble * moved({Bill::kBubble}),
+  };
+  // What the two do not share: another generation's kernels, another framework's habits.
+  if (before.job.accelerator.architecture != after.job.accelerator.architecture) errors.push_back(k.band_generation);
+  if (before.job.framework != after.job.framework || before.job.compiled != after.job.compiled) errors.push_back(k.band_framework);
+  double variance = 0;
+  for (const double error : errors) variance += error * error;
+  const double spread = std::exp(kEightyPercent * std::sqrt(variance));
+  const double value = a.step_time_s > 0 ? b.step_time_s / a.step_time_s : 1;
+  return {value, value / spread, value * spread};
+}
+
+State predict_state(const Scenario& scenario, const parallel::Strategy& strategy, bool choke_points) {
+  State state;
+  const simulate::Predictor predictor(scenario.job, {}, scenario.parameters);
+  Result<Prediction> prediction = predictor.predict(strategy);
+  if (!prediction) {
+    state.why_not = prediction.error().message;
+    return state;
+  }
+  if (choke_points) simulate::find_choke_points(scenario.job, *prediction, scenario.parameters);
+  against_data_sheet(scenario, *prediction);
+  state.prediction = std::move(*prediction);
+  return state;
+}
+
+State plan_state(const Scenario& scenario) {
+  State state;
+  plan::Options options;
+  options.top = 1;
+  options.parameters = scenario.parameters;
+  Result<plan::Plan> plan = plan::make_plan(scenario.job, options);
+  if (!plan) {
+    state.why_not = plan.error().message;
+    return state;
+  }
+  if (plan->candidates.empty()) {
+    state.why_not = "nothing fits";
+    if (plan->closest) {
+      state.why_not += fmt::format(": the closest needs {} of {}", format_bytes(plan->closest->memory.needed_bytes), format_bytes(plan->closest->memory.capacity_bytes));
+    }
+    return state;
+  }
+  // The planner looks for choke points with the shipped parameters: those of the scenario count here.
+  return predict_state(scenario, plan->candidates.front().strategy);
+}
+
+std::optional<double> step_time(const Scenario& scenario, const parallel::Strategy& strategy) {
+  const auto full = parallel::completed(scenario.job, strategy);
+  if (!full || scenario.job.accelerator.peak(scenario.job.dtype) <= 0) return std::nullopt;
+  return simulate::Predictor(scenario.job, {}, scenario.parameters).evaluate(*full).step_time_s;
+}
+
+Result<Baseline> baseline(Scenario scenario) {
+  Baseline out;
+  out.scenario = std::move(scenario);
+  out.strategy_given = out.scenario.strategy.has_value();
+  if (out.strategy_given) {
+    // An illegal strategy of the user's own is an error, not an answer.
+    TRY_INTO([[maybe_unused]] const parallel::Strategy legal, parallel::completed(out.scenario.job, *out.scenario.strategy));
+  }
+  out.best = plan_state(out.scenario);
+  if (out.strategy_given) {
+    out.scenario.strategy = portable(*out.scenario.strategy);
+    out.own = predict_state(out.scenario, *out.scenario.strategy);
+    if (!out.own) return fail(out.own.why_not);
+    return out;
+  }
+  out.own = out.best;
+  if (!out.own) return fail("no strategy of this job can be predicted: " + out.own.why_not, {}, {"chokepoint plan says what would make it fit"});
+  out.scenario.strategy = portable(out.own.prediction->strategy);
+  return out;
+}
+
+Result<Answer> answer(const Baseline& baseline, const std::vector<Change>& changes) {
+  Answer out;
+  out.changes = changes;
+  TRY_INTO(out.scenario, changed(baseline.scenario, changes));
+  out.tokens = tokens_per_step(out.scenario.job);
+  out.kept = predict_state(out.scenario, *out.scenario.strategy);
+  out.best = plan_state(out.scenario);
+  // The planner does not try every setting (offload, ZeRO++, schedules): the strategy kept may be better.
+  const bool kept_wins = out.kept && out.kept.prediction->memory.fits() &&
+                         (!out.best || out.kept.prediction->step_time_s < out.best.prediction->step_time_s);
+  if (kept_wins) out.best = out.kept;
+  const Prediction& before = *baseline.own.prediction;
+  if (out.kept) out.kept_ratio = paired(baseline.scenario, before, out.scenario, *out.kept.prediction);
+  if (out.best) out.best_ratio = paired(baseline.scenario, before, out.scenario, *out.best.prediction);
+  return out;
+}
+
+}  // namespace chokepoint::whatif

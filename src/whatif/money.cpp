@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/whatif/money.hpp>
+
+#include <algorithm>
+#include <chokepoint/base/units.hpp>
+#include <fmt/format.h>
+
+namespace chokepoint::whatif {
+
+using simulate::Bill;
+using simulate::Prediction;
+
+namespace {
+
+constexpr double kHour = 3600;
+constexpr double kDay = 86400;
+constexpr double kHoursPerYear = 8766;  ///< of 365.25 days
+
+std::optional<HourlyPrice> owned_price(const parallel::Job& job, const Prices& prices, std::string& why) {
+  const Owned& owned = prices.owned;
+  const auto host = std::find_if(owned.hosts.begin(), owned.hosts.end(), [&](const OwnedHost& h) { return h.accelerator == job.accelerator.name; });
+  if (host == owned.hosts.end()) {
+    why = fmt::format("the price list has no owned host for {}", job.accelerator.name);
+    return std::nullopt;
+  }
+  const BillOfMaterials network = network_parts(job.cluster, job.accelerator, prices);
+  const double count = std::max(1, job.cluster.gpu_count());
+  // Hosts are priced with their NICs: only what joins them comes on top.
+  double joining_usd = 0;
+  for (const Item& item : network.items) {
+    if (!item.what.starts_with("NIC")) joining_usd += item.count * item.usd_each.value_or(0);
+  }
+  const double capital = host->usd_per_accelerator + host->facility_usd_per_accelerator + joining_usd / count;
+  const double power = host->power_w + network.power_w() / count;
+  HourlyPrice price;
+  price.running_usd = power / 1000 * (owned.pue * owned.usd_per_kwh + owned.cooling_usd_per_kwh);
+  price.usd = capital / (owned.amortisation_years * kHoursPerYear) + price.running_usd;
+  price.what = fmt::format("owned: {:.0f} USD an accelerator over {:g} years, {:.0f} W at PUE {:g} and {:g} USD/kWh", capital,
+                           owned.amortisation_years, power, owned.pue, owned.usd_per_kwh);
+  price.tag = host->tag;
+  return price;
+}
+
+std::optional<HourlyPrice> given_price(double usd, std::string what, PriceTag tag) {
+  HourlyPrice price;
+  price.usd = price.running_usd = usd;
+  price.what = std::move(what);
+  price.tag = std::move(tag);
+  return price;
+}
+
+}  // namespace
+
+std::optional<HourlyPrice> hourly_price(const parallel::Job& job, const Prices& prices, const Basis& basis, std::string& why) {
+  why.clear();
+  if (basis.kind == Basis::Kind::kGiven) return given_price(basis.usd_per_hour, "given with --price", {"", "your own", false});
+  if (basis.kind == Basis::Kind::kOwned) return owned_price(job, prices, why);
+  const topology::Prices& own = job.cluster.prices;
+  if (own.accelerator_hour_usd) return given_price(*own.accelerator_hour_usd, "the job's own price", {own.date, "job or cluster file", false});
+  for (const Rent& rent : prices.rent) {
+    if (rent.accelerator != job.accelerator.name || rent.provider_class != basis.provider_class) continue;
+    return given_price(rent.usd_per_hour, "rented, " + rent.provider_class, rent.tag);
+  }
+  why = fmt::format("the price list has no rented hour of {} in class '{}'", job.accelerator.name, basis.provider_class);
+  return std::nullopt;
+}
+
+Money money_of(const parallel::Job& job, const Prediction& p, const HourlyPrice& price, double goodput, double tokens) {
+  Money out;
+  out.price = price;
+  const double per_second = price.usd * job.gpus / kHour;
+  out.usd_per_day = per_second * kDay;
+  out.usd_per_step = per_second * p.step_time_s / goodput;
+  out.usd_per_billion_tokens = out.usd_per_step / tokens_per_step(job) * 1e9;
+  if (tokens > 0) {
+    out.run_s = tokens / tokens_per_step(job) * p.step_time_s / goodput;
+    out.run_usd = *out.run_s * per_second;
+  }
+  for (int i = 0; i < simulate::kBillCount; ++i) {
+    const auto item = static_cast<Bill>(i);
+    if (item == Bill::kCompute || p.item(item) <= 0) continue;
+    out.idle.push_back({std::string(simulate::name(item)), out.usd_per_day * goodput * p.item(item) / p.step_time_s});
+  }
+  if (goodput < 1) out.idle.push_back({"failures and checkpoints", out.usd_per_day * (1 - goodput)});
+  std::stable_sort(out.idle.begin(), out.idle.end(), [](const IdleMoney& a, const IdleMoney& b) { return a.usd_per_day > b.usd_per_day; });
+  return out;
+}
+
+Payback payback(const parallel::Job& before, const Prediction& a, const HourlyPrice& price_before, const parallel::Job& after,
+                const Prediction& b, const HourlyPrice& price_after, double purchase_usd) {
+  Payback out;
+  out.purchase_usd = purchase_usd;
+  // The same tokens a day as before take `busy` of a day after; parts bought are counted in the purchase, so the hour of
+  // the accelerators that were there keeps its price. A changed accelerator has the price of its own hour to run.
+  const double rate_before = tokens_per_step(before) / a.step_time_s;
+  const double rate_after = tokens_per_step(after) / b.step_time_s;
+  const double busy = rate_after > 0 ? rate_before / rate_after : 1;
+  const bool same_part = before.accelerator.name == after.accelerator.name;
+  const double hour_after = same_part ? price_before.usd : price_after.running_usd;
+  const double cost_before = price_before.usd * before.gpus * 24;
+  out.saved_usd_per_day = cost_before - busy * hour_after * after.gpus * 24;
+  if (out.saved_usd_per_day > 0) out.days = purchase_usd / out.saved_usd_per_day;
+  return out;
+}
+
+}  // namespace chokepoint::whatif
