@@ -78,7 +78,7 @@ int run_traces(const DiagnoseOptions& options, const CommonOptions& common) {
   if (!d) return report_error(d.error());
   const report::Words& words = report::Words::of(common.lang);
   return present(options, common, {[&] { return report::diagnose_html(*d, words); }, [&] { return report::diagnose_markdown(*d, words); }, [&] { return report::diagnose_csv(*d); }},
-                 [&] { return common.json ? report::diagnose_json(*d) : report::diagnose_text(*d, report::terminal_style(), common.quiet); }, code_of(*d));
+                 [&] { return common.json ? report::diagnose_json(*d) : report::diagnose_text(*d, report::terminal_style(common.lang), common.quiet); }, code_of(*d));
 }
 
 int run_timeline(const DiagnoseOptions& options, const CommonOptions& common) {
@@ -89,7 +89,7 @@ int run_timeline(const DiagnoseOptions& options, const CommonOptions& common) {
   if (!r) return report_error(r.error());
   const report::Words& words = report::Words::of(common.lang);
   return present(options, common, {[&] { return report::straggler_html(*r, words); }, [&] { return report::straggler_markdown(*r, words); }, [&] { return report::straggler_csv(*r); }},
-                 [&] { return common.json ? report::straggler_json(*r) : report::straggler_text(*r, report::terminal_style(), common.quiet); });
+                 [&] { return common.json ? report::straggler_json(*r) : report::straggler_text(*r, report::terminal_style(common.lang), common.quiet); });
 }
 
 int run_log(const DiagnoseOptions& options, const CommonOptions& common) {
@@ -100,7 +100,7 @@ int run_log(const DiagnoseOptions& options, const CommonOptions& common) {
   if (!r) return report_error(r.error());
   const report::Words& words = report::Words::of(common.lang);
   return present(options, common, {[&] { return report::log_html(*r, words); }, [&] { return report::log_markdown(*r, words); }, [&] { return report::log_csv(*r); }},
-                 [&] { return common.json ? report::log_json(*r) : report::log_text(*r, report::terminal_style(), common.quiet); });
+                 [&] { return common.json ? report::log_json(*r) : report::log_text(*r, report::terminal_style(common.lang), common.quiet); });
 }
 
 int run_dumps(const DiagnoseOptions& options, const CommonOptions& common) {
@@ -114,7 +114,7 @@ int run_dumps(const DiagnoseOptions& options, const CommonOptions& common) {
   if (!r) return report_error(r.error());
   const report::Words& words = report::Words::of(common.lang);
   return present(options, common, {[&] { return report::hang_html(*r, words); }, [&] { return report::hang_markdown(*r, words); }, [&] { return report::hang_csv(*r); }},
-                 [&] { return common.json ? report::hang_json(*r) : report::hang_text(*r, report::terminal_style(), common.quiet); });
+                 [&] { return common.json ? report::hang_json(*r) : report::hang_text(*r, report::terminal_style(common.lang), common.quiet); });
 }
 
 /// All files of one job have one format, except that both kinds of trace may stand together.

@@ -49,7 +49,7 @@ Result<std::string> make(const PlanOptions& options, const CommonOptions& common
   TRY_INTO(const report::PlanReport report, page_report(file.job, plan, search, !options.files.html.empty()));
   const report::Words& words = report::Words::of(common.lang);
   return write_reports(options.files, {[&] { return report::plan_html(report, words); }, [&] { return report::plan_markdown(report, words); }, [&] { return report::plan_csv(report); }}, [&] {
-    return with_settings(common.json ? report::plan_json(file.job, plan) : report::plan_text(file.job, plan, report::terminal_style(), common.quiet),
+    return with_settings(common.json ? report::plan_json(file.job, plan) : report::plan_text(file.job, plan, report::terminal_style(common.lang), common.quiet),
                          file, common.json, common.quiet);
   });
 }

@@ -49,7 +49,7 @@ Result<std::string> predict(const PredictOptions& options, const CommonOptions& 
   const report::Words& words = report::Words::of(common.lang);
   return write_reports(options.files, {[&] { return report::predict_html(report, words); }, [&] { return report::predict_markdown(report, words); }, [&] { return report::predict_csv(report); }}, [&] {
     return with_settings(common.json ? report::predict_json(file.job, prediction, implied, report.nearest)
-                                     : report::predict_text(file.job, prediction, implied, report::terminal_style(), common.quiet, report.nearest),
+                                     : report::predict_text(file.job, prediction, implied, report::terminal_style(common.lang), common.quiet, report.nearest),
                          file, common.json, common.quiet);
   });
 }

@@ -39,10 +39,10 @@ Json hang_data(const HangReport& r) {
 std::string hang_json(const HangReport& r) { return hang_data(r).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 std::string hang_text(const HangReport& r, const Style& style, bool quiet) {
-  std::string text = style.bold(r.verdict) + "\n";
+  std::string text = style.bold(style.say(r.verdict)) + "\n";
   if (quiet) return text;
-  text += fmt::format("{} flight recorder dumps\n", r.dumps);
-  for (const FaultyRank& f : r.faulty) text += fmt::format("  rank {}: {} ({})\n", f.rank, f.evidence, f.kind);
+  text += style.say("{} flight recorder dumps", {std::to_string(r.dumps)}) + "\n";
+  for (const FaultyRank& f : r.faulty) text += "  " + style.say("rank {}", {std::to_string(f.rank)}) + fmt::format(": {} ({})\n", style.say(f.evidence), f.kind);
   std::vector<std::vector<std::string>> rows;
   constexpr std::size_t kMost = 8;
   for (const PendingCollective& p : r.pending) {
@@ -52,10 +52,11 @@ std::string hang_text(const HangReport& r, const Style& style, bool quiet) {
     rows.push_back({p.group, p.description, p.op, std::to_string(p.sequence), p.sizes, missing});
   }
   if (!rows.empty()) {
-    text += "\n" + table({{"group", false}, {"description", false}, {"operation", false}, {"number", true}, {"sizes", false}, {"ranks that lack it", false}}, rows, style);
-    if (r.pending.size() > rows.size()) text += fmt::format("  … and {} more (--json has all)\n", r.pending.size() - rows.size());
+    text += "\n" + table({{style.say("group"), false}, {style.say("description"), false}, {style.say("operation"), false}, {style.say("number"), true}, {style.say("sizes"), false},
+                          {style.say("ranks that lack it"), false}}, rows, style);
+    if (r.pending.size() > rows.size()) text += "  " + style.say("… and {} more (--json has all)", {std::to_string(r.pending.size() - rows.size())}) + "\n";
   }
-  for (const Note& note : r.notes) text += style.dim("Note: " + note.text) + "\n";
+  for (const Note& note : r.notes) text += style.dim(style.say("Note") + ": " + style.say(note.text)) + "\n";
   return text;
 }
 

@@ -47,22 +47,22 @@ Json log_data(const LogReport& r) {
 std::string log_json(const LogReport& r) { return log_data(r).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 std::string log_text(const LogReport& r, const Style& style, bool quiet) {
-  std::string text = style.bold(r.choke_point) + "\n";
+  std::string text = style.bold(style.say(r.choke_point)) + "\n";
   if (quiet) return text;
-  const auto time = [&r](double s) { return r.seconds_known ? format_duration(s) : fmt::format("{:.3f} of the median", s); };
-  text += fmt::format("{} · {} steps · mean {} · median {} · 95th percentile {} · fastest 5 % {}\n", r.trainer, r.steps, time(r.mean_s), time(r.median_s),
-                      time(r.p95_s), time(r.fastest_s));
+  const auto time = [&](double s) { return r.seconds_known ? format_duration(s) : style.say("{} of the median", {fmt::format("{:.3f}", s)}); };
+  text += style.say("{} · {} steps · mean {} · median {} · 95th percentile {} · fastest 5 % {}",
+                    {r.trainer, std::to_string(r.steps), time(r.mean_s), time(r.median_s), time(r.p95_s), time(r.fastest_s)}) + "\n";
   std::vector<std::vector<std::string>> rows;
-  for (const Cause& c : r.causes) rows.push_back({c.what, time(c.cost_s), c.remedy});
-  if (!rows.empty()) text += "\n" + table({{"cause", false}, {"costs per step", true}, {"what helps", false}}, rows, style);
+  for (const Cause& c : r.causes) rows.push_back({style.say(c.what), time(c.cost_s), style.say(c.remedy)});
+  if (!rows.empty()) text += "\n" + table({{style.say("cause"), false}, {style.say("costs per step"), true}, {style.say("what helps"), false}}, rows, style);
   rows.clear();
   constexpr std::size_t kMost = 8;
   for (const trace::TimerSpread& t : r.timers) {
     if (rows.size() == kMost) break;
     rows.push_back({t.name, format_duration(t.least_s), format_duration(t.most_s), format_duration(t.most_s - t.least_s)});
   }
-  if (!rows.empty()) text += "\n" + table({{"timer", false}, {"fastest rank", true}, {"slowest rank", true}, {"spread", true}}, rows, style);
-  for (const Note& note : r.notes) text += style.dim("Note: " + note.text) + "\n";
+  if (!rows.empty()) text += "\n" + table({{style.say("timer"), false}, {style.say("fastest rank"), true}, {style.say("slowest rank"), true}, {style.say("spread"), true}}, rows, style);
+  for (const Note& note : r.notes) text += style.dim(style.say("Note") + ": " + style.say(note.text)) + "\n";
   return text;
 }
 

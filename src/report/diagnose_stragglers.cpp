@@ -89,31 +89,33 @@ Json straggler_data(const StragglerReport& r) {
 std::string straggler_json(const StragglerReport& r) { return straggler_data(r).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 std::string straggler_text(const StragglerReport& r, const Style& style, bool quiet) {
-  std::string text = style.bold(r.choke_point) + "\n";
+  std::string text = style.bold(style.say(r.choke_point)) + "\n";
   if (quiet) return text;
-  text += fmt::format("{} workers · {} steps · measured {} · launched at once {} · ideal {} · slowdown {:.3f}\n", r.workers.size(), r.steps.size(),
-                      format_duration(r.measured_s), format_duration(r.without_delay_s), format_duration(r.ideal_s), r.slowdown);
-  text += fmt::format("explained by the slowest workers {:.0f} %, by the last stage {:.0f} %\n\n", 100 * r.worker_metric, 100 * r.stage_metric);
+  text += style.say("{} workers · {} steps · measured {} · launched at once {} · ideal {} · slowdown {}",
+                    {std::to_string(r.workers.size()), std::to_string(r.steps.size()), format_duration(r.measured_s), format_duration(r.without_delay_s),
+                     format_duration(r.ideal_s), fmt::format("{:.3f}", r.slowdown)}) + "\n";
+  text += style.say("explained by the slowest workers {} %, by the last stage {} %",
+                    {fmt::format("{:.0f}", 100 * r.worker_metric), fmt::format("{:.0f}", 100 * r.stage_metric)}) + "\n\n";
   std::vector<std::vector<std::string>> rows;
   for (const Cause& c : r.causes) {
     constexpr double kWorthShowing = 0.002;
     if (c.cost_s < kWorthShowing * r.measured_s) continue;
-    rows.push_back({c.what, format_duration(c.cost_s), format_duration(c.step_time_without_s)});
+    rows.push_back({style.say(c.what), format_duration(c.cost_s), format_duration(c.step_time_without_s)});
   }
-  text += table({{"cause", false}, {"costs", true}, {"without it", true}}, rows, style);
-  if (!r.causes.empty() && !r.causes.front().remedy.empty()) text += "What helps: " + r.causes.front().remedy + "\n";
+  text += table({{style.say("cause"), false}, {style.say("costs"), true}, {style.say("without it"), true}}, rows, style);
+  if (!r.causes.empty() && !r.causes.front().remedy.empty()) text += style.say("What helps") + ": " + style.say(r.causes.front().remedy) + "\n";
   rows.clear();
   std::vector<std::pair<std::string, double>> kinds(r.by_type.begin(), r.by_type.end());
-  for (std::size_t s = 0; s < r.by_stage.size(); ++s) kinds.emplace_back("stage " + std::to_string(s), r.by_stage[s]);
-  for (std::size_t d = 0; d < r.by_data_rank.size(); ++d) kinds.emplace_back("data rank " + std::to_string(d), r.by_data_rank[d]);
+  for (std::size_t s = 0; s < r.by_stage.size(); ++s) kinds.emplace_back(style.say("stage {}", {std::to_string(s)}), r.by_stage[s]);
+  for (std::size_t d = 0; d < r.by_data_rank.size(); ++d) kinds.emplace_back(style.say("data rank {}", {std::to_string(d)}), r.by_data_rank[d]);
   std::stable_sort(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   constexpr std::size_t kMost = 10;
   for (const auto& [kind, slowdown] : kinds) {
     if (rows.size() == kMost) break;
     rows.push_back({kind, fmt::format("{:.4f}", slowdown), style.bars ? bar(std::clamp((slowdown - 1) / std::max(1e-9, r.slowdown - 1), 0.0, 1.0), 20) : std::string()});
   }
-  text += "\n" + table({{"slowdown by", false}, {"alone", true}, {"", false}}, rows, style);
-  for (const Note& note : r.notes) text += style.dim("Note: " + note.text) + "\n";
+  text += "\n" + table({{style.say("slowdown by"), false}, {style.say("alone"), true}, {"", false}}, rows, style);
+  for (const Note& note : r.notes) text += style.dim(style.say("Note") + ": " + style.say(note.text)) + "\n";
   return text;
 }
 

@@ -93,7 +93,7 @@ function planSections() {
     scatter(box, T("Step time against memory"), T("Strategies by memory needed and step time; the best is {}", best.title), () => shown.map(s => ({x: s.needed_bytes / 2 ** 30, y: s.step_time_s, colour: c.of(s), big: s.strategy === best.strategy ? 4 : 0, tip: `<b>${esc(s.title)}</b><br>${time(s.step_time_s)}, ${gib(s.needed_bytes)}, MFU ${pct(s.mfu)}`})),
       {id: "plan", fx: v => v + " GiB", fy: time, x: T("memory needed per GPU"), y: T("step time"), r: 3.6, ax: axis([0, D.capacity_bytes / 2 ** 30 * 1.02], false),
         extra: (X, Y, ax, ay, f) => `<line class="cap" x1="${X(D.capacity_bytes / 2 ** 30)}" x2="${X(D.capacity_bytes / 2 ** 30)}" y1="${f.top}" y2="${f.bottom}"/>`});
-    el(legend(c.entries.concat([[T("capacity"), "var(--poor)"]])), box);
+    el(legend(c.entries.map(([n, k]) => [T(n), k]).concat([[T("capacity"), "var(--poor)"]])), box);
     if (shown.length < all.length) el(`<p class="dim">${esc(T("{} slower than three times the best are not drawn.", all.length - shown.length))}</p>`, box);
   }
   const rows = D.candidates.map((s, i) => ({...s, n: i + 1}));

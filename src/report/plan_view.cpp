@@ -37,8 +37,8 @@ std::string candidate_line(const Prediction& p, int columns, const Style& style)
 
 std::string candidate_table(const plan::Plan& plan, const Style& style) {
   const int columns = title_columns(plan);
-  std::string out = fmt::format(" #  {} {} {}", pad_right("strategy", columns), pad_left("step", 13), pad_left("tok/s/GPU", 9));
-  out += style.width < kNarrow ? "  memory\n" : "  MFU    memory\n";
+  std::string out = fmt::format(" #  {} {} {}", pad_right(style.say("strategy"), columns), pad_left(style.say("step"), 13), pad_left(style.say("tok/s/GPU"), 9));
+  out += (style.width < kNarrow ? "  " : "  MFU    ") + style.say("memory") + "\n";
   bool ties = false;
   for (std::size_t i = 0; i < plan.candidates.size(); ++i) {
     const bool tie = i > 0 && plan::tied(plan.candidates[0], plan.candidates[i]);
@@ -46,19 +46,19 @@ std::string candidate_table(const plan::Plan& plan, const Style& style) {
     const std::string line = fmt::format("{:>2}{} {}", i + 1, tie ? "=" : " ", candidate_line(plan.candidates[i], columns, style));
     out += (i == 0 ? style.bold(line) : line) + "\n";
   }
-  if (ties) out += style.dim("    = cannot be told apart from the best") + "\n";
-  return out + style.dim(fmt::format("    best of all {} that fit, of {} legal ones", format_count(static_cast<double>(plan.evaluated)),
-                                     format_count(static_cast<double>(plan.enumerated)))) + "\n";
+  if (ties) out += style.dim("    = " + style.say("cannot be told apart from the best")) + "\n";
+  return out + style.dim("    " + style.say("best of all {} that fit, of {} legal ones", {format_count(static_cast<double>(plan.evaluated)),
+                                                                                    format_count(static_cast<double>(plan.enumerated))})) + "\n";
 }
 
 std::string losers_text(const plan::Plan& plan, const Style& style) {
   if (plan.why_not.empty()) return "";
   const double best = plan.candidates.front().step_time_s;
   std::string out = "\n";
-  std::string_view head = "Why not";
+  std::string head = style.say("Why not");
   for (const plan::Loser& l : plan.why_not) {
-    const std::string text = l.strategy ? fmt::format("{:.2f}x  {}: {}", l.step_time_s / best, parallel::title(*l.strategy), l.reason)
-                                        : fmt::format("{} {}", l.family, l.reason);
+    const std::string text = l.strategy ? fmt::format("{:.2f}x  {}: {}", l.step_time_s / best, parallel::title(*l.strategy), style.say(l.reason))
+                                        : fmt::format("{} {}", style.say(l.family), style.say(l.reason));
     out += titled(head, text, style);
     head = "";
   }
@@ -66,16 +66,16 @@ std::string losers_text(const plan::Plan& plan, const Style& style) {
 }
 
 std::string nothing_fits(const plan::Plan& plan, const Style& style) {
-  std::string out = style.red("Nothing fits.") + "\n";
+  std::string out = style.red(style.say("Nothing fits.")) + "\n";
   if (plan.closest) {
-    out += fmt::format("Closest: {} needs {} of {} usable\n\n", parallel::title(plan.closest->strategy),
-                       format_bytes(plan.closest->memory.needed_bytes), format_bytes(plan.closest->memory.capacity_bytes));
+    out += style.say("Closest: {} needs {} of {} usable", {parallel::title(plan.closest->strategy), format_bytes(plan.closest->memory.needed_bytes),
+                                                           format_bytes(plan.closest->memory.capacity_bytes)}) + "\n\n";
     out += memory_text(*plan.closest, style);
   }
   out += "\n";
-  std::string_view head = "It would fit";
+  std::string head = style.say("It would fit");
   for (const std::string& way : plan.would_fit) {
-    out += titled(head, way, style);
+    out += titled(head, style.say(way), style);
     head = "";
   }
   return out;
@@ -84,7 +84,7 @@ std::string nothing_fits(const plan::Plan& plan, const Style& style) {
 }  // namespace
 
 std::string plan_text(const parallel::Job& job, const plan::Plan& plan, const Style& style, bool quiet) {
-  std::string out = quiet ? "" : job_heading(job) + "\n";
+  std::string out = quiet ? "" : job_heading(job, style.words == nullptr ? Words::english() : *style.words) + "\n";
   if (plan.candidates.empty()) return out + nothing_fits(plan, style);
   out += candidate_table(plan, style);
   if (quiet) return out;
@@ -93,7 +93,7 @@ std::string plan_text(const parallel::Job& job, const plan::Plan& plan, const St
   out += losers_text(plan, style);
   out += "\n" + ladder_text(best, job.accelerator.peak(job.dtype) * job.gpus, style);
   out += assumptions_text(best.assumptions, style);
-  return out + fmt::format("\nExplain the best:\n  chokepoint predict JOB --strategy \"{}\"\n", parallel::to_text(best.strategy));
+  return out + "\n" + style.say("Explain the best:") + fmt::format("\n  chokepoint predict JOB --strategy \"{}\"\n", parallel::to_text(best.strategy));
 }
 
 }  // namespace chokepoint::report

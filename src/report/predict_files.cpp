@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Markdown and CSV of a prediction and of a plan.
+#include <chokepoint/base/text.hpp>
 #include <chokepoint/base/units.hpp>
 
 #include <fmt/format.h>
@@ -20,11 +21,9 @@ constexpr std::size_t kChokePointsShown = 4;
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 std::string money(double usd) { return usd >= 100 ? "$" + format_count(usd) : fmt::format("${:.2f}", usd); }
 
-std::string heading(const parallel::Job& job) {
-  std::string text = job_heading(job);
-  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
-    if (text[i] == '\n') text[i] = ';';
-  }
+std::string heading(const parallel::Job& job, const Words& words) {
+  std::string text(trim(job_heading(job, words)));
+  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n')) text.replace(end, 1, "; ");
   return markdown_cell(text);
 }
 
@@ -86,7 +85,7 @@ std::string number(double value) { return fmt::format("{:.9g}", value); }
 
 std::string predict_markdown(const PredictReport& report, const Words& words) {
   const Prediction& p = report.prediction;
-  std::string out = "**" + markdown_cell(verdict_of(p, words)) + "**\n\n" + heading(report.job) + "  \n`" + parallel::to_text(p.strategy) + "`\n\n";
+  std::string out = "**" + markdown_cell(verdict_of(p, words)) + "**\n\n" + heading(report.job, words) + "  \n`" + parallel::to_text(p.strategy) + "`\n\n";
   if (report.implied) {
     out += words("Measured {}: {} times the prediction.", {format_duration(report.implied->measured_step_time_s), fmt::format("{:.2f}", report.implied->ratio)}) + " " +
            markdown_cell(words(report.implied->suspect)) + "\n\n";
@@ -96,7 +95,7 @@ std::string predict_markdown(const PredictReport& report, const Words& words) {
 
 std::string plan_markdown(const PlanReport& report, const Words& words) {
   const plan::Plan& plan = report.plan;
-  std::string out = "**" + markdown_cell(verdict_of(plan, words)) + "**\n\n" + heading(report.job) + "\n\n";
+  std::string out = "**" + markdown_cell(verdict_of(plan, words)) + "**\n\n" + heading(report.job, words) + "\n\n";
   if (plan.candidates.empty()) {
     for (const std::string& way : plan.would_fit) out += "- " + words("It would fit with") + " " + markdown_cell(words(way)) + "\n";
     return out;

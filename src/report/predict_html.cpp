@@ -79,7 +79,7 @@ std::string predict_html(const PredictReport& report, const Words& words) {
   const Prediction& p = report.prediction;
   Page page = page_of("chokepoint predict");
   page.verdict = verdict_of(p, words);
-  page.facts = job_heading(report.job) + parallel::title(p.strategy) + " \u00b7 " + parallel::to_text(p.strategy);
+  page.facts = job_heading(report.job, words) + parallel::title(p.strategy) + " \u00b7 " + parallel::to_text(p.strategy);
   const Json document = predict_data(report.job, p, report.implied, report.nearest);
   page.data = {{"prediction", document}, {"nearest_runs", document["nearest_runs"]}, {"sources", document["sources"]}};
   if (report.implied) page.data["measured"] = document["measured"];
@@ -91,7 +91,7 @@ std::string plan_html(const PlanReport& report, const Words& words) {
   const plan::Plan& plan = report.plan;
   Page page = page_of("chokepoint plan");
   page.verdict = verdict_of(plan, words);
-  page.facts = job_heading(report.job);
+  page.facts = job_heading(report.job, words);
   const Json document = plan_data(report.job, plan);
   page.data = {{"plan", true}, {"space", document["space"]}, {"sources", document["sources"]}, {"would_fit", document["would_fit"]}, {"candidates", Json::array()}};
   const bool fits = !plan.candidates.empty();

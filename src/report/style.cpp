@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chokepoint/base/text.hpp>
 #include <chokepoint/report/style.hpp>
+#include <chokepoint/report/words.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -16,8 +17,15 @@ std::string Style::wrap(std::string_view code, std::string_view text) const {
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
 }
 
-Style terminal_style() {
+std::string Style::say(std::string_view text) const { return words == nullptr ? std::string(text) : (*words)(text); }
+
+std::string Style::say(std::string_view text, std::initializer_list<std::string> values) const {
+  return (words == nullptr ? Words::english() : *words)(text, values);
+}
+
+Style terminal_style(std::string_view lang) {
   Style style;
+  style.words = &Words::of(lang);
   style.bars = isatty(STDOUT_FILENO) == 1;
   style.colour = style.bars && std::getenv("NO_COLOR") == nullptr;
   winsize size{};

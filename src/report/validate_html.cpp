@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data of validate_page.html, which draws itself from them: one file without outside references.
+// The data of page_validate.js.
 #include <chokepoint/report/validate_view.hpp>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "page.hpp"
+
 namespace chokepoint::embedded {
-extern const std::string_view validate_page;
+extern const std::string_view page_validate;
 }
 
 namespace chokepoint::report {
@@ -14,8 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using validate::RunRow;
-
-constexpr std::string_view kMarker = "@DATA@";
 
 /// Six digits are enough for a picture and halve the page.
 Json rounded(double value) {
@@ -140,33 +140,21 @@ Json matmul_data(const validate::MatmulReport& report) {
   return {{"columns", {"row", "table", "accelerator", "kernel", "flops", "peak", "measured", "predicted"}}, {"rows", rows}};
 }
 
-/// JSON that may stand inside a script element: no text of it can end the element or open a comment.
-std::string script_text(const Json& json) {
-  const std::string plain = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::string out;
-  out.reserve(plain.size());
-  for (const char c : plain) {
-    if (c == '<') {
-      out += "\\u003c";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string validation_html(const Findings& findings, const std::string& files) {
   Json data;
-  data["files"] = files;
   if (findings.runs) data["runs"] = runs_data(*findings.runs);
   if (findings.fits) data["fits"] = fits_data(*findings.fits);
   if (findings.collectives) data["collectives"] = collectives_data(*findings.collectives);
   if (findings.matmul) data["matmul"] = matmul_data(*findings.matmul);
-  std::string page(embedded::validate_page);
-  page.replace(page.find(kMarker), kMarker.size(), script_text(data));
-  return page;
+  Page page;
+  page.kind = "chokepoint validate";
+  page.verdict = "Predicted against measured";
+  page.facts = files;
+  page.script = embedded::page_validate;
+  page.data = std::move(data);
+  return html_page(page);
 }
 
 }  // namespace chokepoint::report

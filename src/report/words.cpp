@@ -42,7 +42,11 @@ std::optional<std::vector<std::string>> captured(const std::vector<std::string>&
     const std::string& piece = pieces[i];
     const bool last = i + 1 == pieces.size();
     if (last && text.size() < at + piece.size()) return std::nullopt;
-    const std::size_t found = last ? text.size() - piece.size() : text.find(piece, at);
+    // The last gap is as short as can be: what precedes it may hold the same signs, "Idle (no work) (3 % of the time)".
+    const bool before_last = i + 2 == pieces.size();
+    const std::size_t room = text.size() < pieces.back().size() + piece.size() ? 0 : text.size() - pieces.back().size() - piece.size();
+    const std::size_t found = last ? text.size() - piece.size() : before_last ? text.rfind(piece, room) : text.find(piece, at);
+    if (found < at) return std::nullopt;
     if (found == std::string_view::npos || text.substr(found, piece.size()) != piece || found == at) return std::nullopt;
     parts.emplace_back(text.substr(at, found - at));
     at = found + piece.size();

@@ -22,6 +22,7 @@ cd "$work"
 "$program" wiring "$examples/clusters/sable-2-100g.yaml" --expect all_reduce --html wiring.html >wiring.txt
 printf '[{"name":"k","ph":"X","ts":0,"dur":9,"pid":0,"tid":7,"cat":"kernel"},{"name":"ncclDevKernel_AllReduce","ph":"X","ts":9,"dur":5,"pid":0,"tid":7,"cat":"kernel"}]' >trace.json
 "$program" diagnose trace.json --html diagnose.html >diagnose.txt
+"$program" validate "$examples/../tests/data/validate/runs.csv" --html validate.html >validate.txt || true
 failed=0
 for page in *.html; do
   "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$work/profile" --virtual-time-budget=4000 \

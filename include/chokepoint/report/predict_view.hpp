@@ -4,6 +4,7 @@
 #include <chokepoint/parallel/job.hpp>
 #include <chokepoint/plan/plan.hpp>
 #include <chokepoint/report/style.hpp>
+#include <chokepoint/report/words.hpp>
 #include <chokepoint/simulate/predict.hpp>
 #include <chokepoint/validate/nearest.hpp>
 #include <optional>
@@ -25,6 +26,6 @@ std::string plan_text(const parallel::Job& job, const plan::Plan& plan, const St
 std::string plan_json(const parallel::Job& job, const plan::Plan& plan);
 
 /// "Llama-3-8B, 8.03 B parameters · 16 x a100-pcie-80gb on 2 hosts · ...": two lines.
-std::string job_heading(const parallel::Job& job);
+std::string job_heading(const parallel::Job& job, const Words& words = Words::english());
 
 }  // namespace chokepoint::report

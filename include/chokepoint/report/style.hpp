@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Colour and bars for a terminal; plain text elsewhere.
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace chokepoint::report {
 
+class Words;
+
 struct Style {
   bool colour = false;  ///< ANSI colours
   int width = 100;      ///< columns
   bool bars = false;    ///< bars beside figures
+  const Words* words = nullptr;  ///< language of texts; English without
+
+  /// The text in this language (words.hpp).
+  std::string say(std::string_view text) const;
+  std::string say(std::string_view text, std::initializer_list<std::string> values) const;
 
   std::string bold(std::string_view text) const { return wrap("1", text); }
   std::string dim(std::string_view text) const { return wrap("2", text); }
@@ -24,7 +32,8 @@ struct Style {
 };
 
 /// Style for standard output: bars on a terminal, colour unless NO_COLOR is set, width from the terminal.
-Style terminal_style();
+/// `lang`: language of texts.
+Style terminal_style(std::string_view lang = "en");
 /// A bar of `cells` characters of which `fraction` (0..1) is filled, in eighths of a cell.
 std::string bar(double fraction, int cells);
 /// Number of terminal columns of UTF-8 text without escape sequences.
