@@ -15,7 +15,7 @@ namespace chokepoint::validate {
 namespace {
 
 constexpr std::size_t kChoices = 20;
-constexpr std::size_t kRowsTested = 40;
+constexpr std::size_t kRowsTested = 400;
 
 /// Places among `rows` rows: the first choice starts at the first row, further rows of a choice are spread evenly.
 std::vector<std::size_t> chosen(std::size_t choice, std::size_t choices, std::size_t rows, std::size_t on_rows) {
