@@ -20,7 +20,7 @@ struct WhatIfOptions {
   JobOptions job;
   std::string profile;
   std::vector<std::string> changes;
-  bool list_changes = false, each = false, sensitivities = false, grow_batch = false, break_even = false, owned = false;
+  bool list_changes = false, each = false, alternatives = false, sensitivities = false, grow_batch = false, break_even = false, owned = false;
   std::string scale, prices, provider_class, tokens, by, checkpoint_interval, as_of;
   std::optional<double> price, failure_hours;
   std::optional<int> spares;
@@ -84,6 +84,7 @@ Result<bool> read_basis(const WhatIfOptions& o, whatif::Basis& basis) {
 Result<whatif::StudyOptions> study_options(const WhatIfOptions& o) {
   whatif::StudyOptions out;
   out.each = o.each;
+  out.alternatives = o.alternatives;
   out.break_even = o.break_even;
   out.scale = !o.scale.empty();
   out.scaling.grow_batch = o.grow_batch;
@@ -138,8 +139,9 @@ Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int
   TRY_INTO(const whatif::Study study, whatif::make_study(scenario, changes, own ? *own : whatif::shipped_prices(), options));
   // Nothing that was asked for fits: a negative verdict.
   if (!study.answers.empty() && !study.answers.front().answer.best) code = 1;
-  return common.json ? report::whatif_json(study)
-                     : report::whatif_text(study, report::terminal_style(), common.quiet, o.as_of.empty() ? today() : o.as_of);
+  return with_settings(common.json ? report::whatif_json(study)
+                                   : report::whatif_text(study, report::terminal_style(), common.quiet, o.as_of.empty() ? today() : o.as_of),
+                       file, common.json, common.quiet);
 }
 
 void add_options(CLI::App& command, WhatIfOptions& o) {
@@ -149,6 +151,7 @@ void add_options(CLI::App& command, WhatIfOptions& o) {
   command.add_option("--change", o.changes, "what to change, for example \"nic=400 Gb/s\"; several are one combination")->allow_extra_args(false);
   command.add_flag("--list-changes", o.list_changes, "every word of --change with an example");
   command.add_flag("--each", o.each, "also every change on its own");
+  command.add_flag("--alternatives", o.alternatives, "every change on its own and no combination: \"nic=25 Gb/s\" beside \"nic=100 Gb/s\"");
   command.add_flag("--sensitivities", o.sensitivities, "what the step hangs on, resource by resource, and the order to mend them in");
   command.add_option("--scale", o.scale, "sizes, doubling, for example 8..16384");
   command.add_flag("--grow-batch", o.grow_batch, "the batch grows with the accelerators");

@@ -2,6 +2,8 @@
 // Schema: docs/formats/json.md, "whatif".
 #include <chokepoint/report/whatif_view.hpp>
 
+#include <tuple>
+
 #include "json_data.hpp"
 
 namespace chokepoint::report {
@@ -119,6 +121,7 @@ std::string whatif_json(const Study& study) {
   out["now"]["money"] = money_json(study.money);
   out["now"]["goodput"] = goodput_json(study.goodput);
   out["best"] = state_json(study.baseline.best);
+  out["best"]["money"] = money_json(study.best_money);
   if (!study.money) out["price_missing"] = study.price_missing;
   Json ladder = Json::array();
   for (const PricedRung& rung : study.ladder) ladder.push_back({{"name", rung.name}, {"fraction", rung.fraction}, {"usd_per_day", or_null(rung.usd_per_day)}});

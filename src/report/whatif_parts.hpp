@@ -13,6 +13,8 @@ std::string price_words(const whatif::HourlyPrice& price);
 std::string usd(double amount);
 /// "-21 % (-24 .. -18)"
 std::string ratio_words(const whatif::Ratio& ratio);
+/// Answers side by side, where there are three or more.
+std::string comparison_section(const whatif::Study& study, const Style& style);
 std::string money_section(const whatif::Study& study, const Style& style);
 std::string sensitivity_section(const whatif::Study& study, const Style& style);
 std::string scale_section(const whatif::Study& study, const Style& style);

@@ -28,7 +28,45 @@ std::string span_words(double seconds) {
 
 std::string tokens_words(double tokens) { return format_billions(tokens) + " tokens"; }
 
+double communication_share(const simulate::Prediction& p) {
+  using simulate::Bill;
+  double sum = 0;
+  for (const Bill item : {Bill::kTensor, Bill::kContext, Bill::kExpert, Bill::kPipeline, Bill::kDataGather, Bill::kDataReduce}) sum += p.item(item);
+  return p.step_time_s > 0 ? sum / p.step_time_s : 0;
+}
+
+std::string title_of(const Answer& answer) {
+  std::string title;
+  for (const Change& change : answer.changes) title += (title.empty() ? "" : " + ") + change.text;
+  return title;
+}
+
 }  // namespace
+
+std::string comparison_section(const Study& study, const Style& style) {
+  constexpr std::size_t kWorthATable = 3;
+  if (study.answers.size() < kWorthATable) return "";
+  std::vector<std::vector<std::string>> rows;
+  const auto row = [&](const std::string& title, const State& kept, const State& best, const parallel::Job& job, const std::optional<Money>& money) {
+    std::vector<std::string> cells = {title};
+    if (kept) {
+      cells.insert(cells.end(), {format_duration(kept.prediction->step_time_s), fmt::format("{:.0f} %", 100 * communication_share(*kept.prediction))});
+    } else {
+      cells.insert(cells.end(), {"-", "-"});
+    }
+    if (best) {
+      cells.insert(cells.end(), {format_duration(best.prediction->step_time_s), fmt::format("{:.0f} %", 100 * communication_share(*best.prediction)),
+                                 format_count(std::round(best.prediction->tokens_per_s_per_gpu * job.gpus))});
+    } else {
+      cells.insert(cells.end(), {"-", "-", "-"});
+    }
+    cells.push_back(money ? usd(money->usd_per_billion_tokens) : "-");
+    rows.push_back(std::move(cells));
+  };
+  row("now", study.baseline.own, study.baseline.best, study.baseline.scenario.job, study.best_money);
+  for (const PricedAnswer& a : study.answers) row(title_of(a.answer), a.answer.kept, a.answer.best, a.answer.scenario.job, a.best_money);
+  return "\n" + table({{"change"}, {"same plan", true}, {"network", true}, {"re-planned", true}, {"network", true}, {"tokens/s", true}, {"USD/B tokens", true}}, rows, style);
+}
 
 std::string sensitivity_section(const Study& study, const Style& style) {
   const Sensitivities& s = *study.sensitivities;
@@ -114,9 +152,7 @@ std::string money_section(const Study& study, const Style& style) {
   }
   for (const PricedAnswer& a : study.answers) {
     if (!a.best_money || !a.best_money->run_s) continue;
-    std::string title;
-    for (const Change& change : a.answer.changes) title += (title.empty() ? "" : " + ") + change.text;
-    out += titled("  changed", fmt::format("{}: {:.1f} days, {} USD", title, *a.best_money->run_s / kDay, usd(*a.best_money->run_usd)), style);
+    out += titled("  changed", fmt::format("{}: {:.1f} days, {} USD", title_of(a.answer), *a.best_money->run_s / kDay, usd(*a.best_money->run_usd)), style);
   }
   if (study.deadline) {
     const Deadline& d = *study.deadline;

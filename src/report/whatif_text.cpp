@@ -50,7 +50,9 @@ std::string now_section(const Study& study, const Style& style) {
   const Prediction& best = *base.best.prediction;
   const Ratio ratio = paired(base.scenario, p, base.scenario, best);
   if (ratio.value < 0.995) {
-    out += titled("  settings", fmt::format("alone give {}: {} with {}", ratio_words(ratio), format_duration(best.step_time_s), parallel::title(best.strategy)), style);
+    std::string words = fmt::format("alone give {}: {} with {}", ratio_words(ratio), format_duration(best.step_time_s), parallel::title(best.strategy));
+    if (study.best_money) words += fmt::format(", {} USD per billion tokens", usd(study.best_money->usd_per_billion_tokens));
+    out += titled("  settings", words, style);
   }
   return out;
 }
@@ -75,9 +77,10 @@ std::string money_lines(const Study& study, const PricedAnswer& a, const Style& 
   if (!a.best_money || !study.money) {
     return a.price_missing.empty() ? "" : titled("  money", a.price_missing + "; --price or --prices gives one", style);
   }
-  std::string out = titled("  money", fmt::format("{} -> {} USD per billion tokens, {} -> {} a day", usd(study.money->usd_per_billion_tokens),
-                                                  usd(a.best_money->usd_per_billion_tokens), usd(study.money->usd_per_day),
-                                                  usd(a.best_money->usd_per_day)), style);
+  std::string words = fmt::format("{} USD per billion tokens now", usd(study.money->usd_per_billion_tokens));
+  if (a.kept_money) words += fmt::format(", {} with the same plan", usd(a.kept_money->usd_per_billion_tokens));
+  words += fmt::format(", {} re-planned; {} -> {} USD a day", usd(a.best_money->usd_per_billion_tokens), usd(study.money->usd_per_day), usd(a.best_money->usd_per_day));
+  std::string out = titled("  money", words, style);
   if (!a.bought.items.empty()) {
     std::string words = bought_words(a.bought);
     if (a.bought.usd() > 0) words += fmt::format(": {} USD", usd(a.bought.usd()));
@@ -174,6 +177,7 @@ std::string change_words_text(const Style& style) {
 std::string whatif_text(const Study& study, const Style& style, bool quiet, std::string_view today) {
   std::string out = quiet ? "" : job_heading(study.baseline.scenario.job) + "\n";
   out += now_section(study, style);
+  out += comparison_section(study, style);
   for (const PricedAnswer& answer : study.answers) out += answer_section(study, answer, style);
   if (study.sensitivities) out += sensitivity_section(study, style);
   if (!study.scale.empty()) out += scale_section(study, style);

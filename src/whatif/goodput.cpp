@@ -21,7 +21,6 @@ struct Spares {
   double lacking = 0;
 };
 Spares spares_for(double mean, std::optional<int> given) {
-  Spares out;
   if (mean <= 0) return {given.value_or(0), 0};
   double probability = std::exp(-std::min(mean, 700.0));
   double below = probability;

@@ -86,6 +86,17 @@ Money money_of(const parallel::Job& job, const Prediction& p, const HourlyPrice&
   return out;
 }
 
+void add_surcharges(Money& money, const parallel::Job& job, const Prices& prices, double checkpoint_bytes) {
+  const double accelerators_per_hour = money.price.usd * job.gpus;
+  if (prices.engineer_usd_per_hour > 0 && accelerators_per_hour > 0) {
+    const double factor = 1 + prices.engineer_usd_per_hour / accelerators_per_hour;
+    for (double* usd : {&money.usd_per_step, &money.usd_per_billion_tokens, &money.usd_per_day}) *usd *= factor;
+    if (money.run_usd) *money.run_usd *= factor;
+    for (IdleMoney& one : money.idle) one.usd_per_day *= factor;
+  }
+  if (money.run_usd) *money.run_usd += checkpoint_bytes * 1e-9 * prices.egress_usd_per_gb;
+}
+
 Payback payback(const parallel::Job& before, const Prediction& a, const HourlyPrice& price_before, const parallel::Job& after,
                 const Prediction& b, const HourlyPrice& price_after, double purchase_usd) {
   Payback out;

@@ -97,6 +97,27 @@ TEST(Money, OwnedHourByHand) {
   EXPECT_NEAR(price->usd, 1.15, 1e-12);
 }
 
+TEST(Money, PeopleAndEgressByHand) {
+  // 16 x 2 USD an hour and 8 USD of people are a quarter more; 1 TB out at 0.05 USD/GB is 50 USD, once per run.
+  const Scenario s = scenario_of({});
+  Prices prices = test_prices();
+  simulate::Prediction p;
+  p.step_time_s = 9;
+  std::string why;
+  const auto price = hourly_price(s.job, prices, {}, why);
+  ASSERT_TRUE(price);
+  const Money plain = money_of(s.job, p, *price, 1, 1e12);
+  Money same = plain;
+  add_surcharges(same, s.job, prices, 1e12);
+  EXPECT_EQ(*same.run_usd, *plain.run_usd);
+  prices.engineer_usd_per_hour = 8;
+  prices.egress_usd_per_gb = 0.05;
+  Money more = plain;
+  add_surcharges(more, s.job, prices, 1e12);
+  EXPECT_NEAR(more.usd_per_step, 1.25 * plain.usd_per_step, 1e-12);
+  EXPECT_NEAR(*more.run_usd, 1.25 * *plain.run_usd + 50, 1e-6);
+}
+
 TEST(Money, WithoutAPriceThereIsAReason) {
   const Scenario s = scenario_of({.cluster = "dgx-h100"});
   std::string why;

@@ -8,6 +8,7 @@
 #include <chokepoint/base/yaml.hpp>
 #include <chokepoint/hardware/catalogue.hpp>
 #include <fmt/format.h>
+#include <tuple>
 
 namespace chokepoint::embedded {
 extern const CatalogueText prices;

@@ -23,8 +23,10 @@ std::optional<Money> money_for(const parallel::Job& job, const State& state, con
   if (!state) return std::nullopt;
   const auto price = hourly_price(job, prices, options.scaling.basis, why);
   if (!price) return std::nullopt;
-  const double goodput = goodput_of(job, options.scaling.failures).goodput;
-  return money_of(job, *state.prediction, *price, goodput, options.scaling.tokens);
+  const Goodput goodput = goodput_of(job, options.scaling.failures);
+  Money money = money_of(job, *state.prediction, *price, goodput.goodput, options.scaling.tokens);
+  add_surcharges(money, job, prices, goodput.checkpoint_bytes);
+  return money;
 }
 
 const simulate::Prediction& best_without(const Baseline& base) {
@@ -60,10 +62,11 @@ Result<Study> make_study(const Scenario& scenario, const std::vector<Change>& ch
   const parallel::Strategy& strategy = base.own.prediction->strategy;
   out.goodput = goodput_of(job, options.scaling.failures);
   out.money = money_for(job, base.own, prices, options, out.price_missing);
+  out.best_money = money_for(job, base.best, prices, options, out.price_missing);
   out.ladder = priced_ladder(*base.own.prediction, out.goodput, out.money);
   std::vector<std::vector<Change>> questions;
-  if (!changes.empty()) questions.push_back(changes);
-  if (options.each && changes.size() > 1) {
+  if (!changes.empty() && !options.alternatives) questions.push_back(changes);
+  if (options.alternatives || (options.each && changes.size() > 1)) {
     for (const Change& change : changes) questions.push_back({change});
   }
   for (const std::vector<Change>& question : questions) {

@@ -62,6 +62,8 @@ struct Money {
 };
 /// `goodput`: share of the time that trains (1: no failures). `tokens`: length of the run, 0 when not asked.
 Money money_of(const parallel::Job& job, const simulate::Prediction& prediction, const HourlyPrice& price, double goodput, double tokens);
+/// Adds what the list charges beside the accelerators: people to every hour, egress of the last checkpoint to a run.
+void add_surcharges(Money& money, const parallel::Job& job, const Prices& prices, double checkpoint_bytes);
 
 /// What a change saves on the same work, and how soon that pays for the parts bought.
 struct Payback {

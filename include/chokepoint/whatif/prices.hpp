@@ -58,8 +58,8 @@ struct Prices {
   Owned owned;
   std::vector<NetworkPart> nics, switches, links;
   std::optional<NetworkPart> bridge;
-  double egress_usd_per_gb = 0;
-  double engineer_usd_per_hour = 0;
+  double egress_usd_per_gb = 0;      ///< for taking the last checkpoint of a run out; 0 leaves it out
+  double engineer_usd_per_hour = 0;  ///< of the people who mind the job, per hour that it runs; 0 leaves it out
 };
 
 /// The list compiled into the library.

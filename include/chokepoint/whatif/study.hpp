@@ -13,6 +13,7 @@ namespace chokepoint::whatif {
 
 struct StudyOptions {
   bool each = false;             ///< also every change on its own
+  bool alternatives = false;     ///< only every change on its own: several values of one thing may stand side by side
   bool sensitivities = false;
   bool scale = false;
   bool break_even = false;
@@ -45,7 +46,8 @@ struct BreakEven {
 struct Study {
   Baseline baseline;
   Goodput goodput;
-  std::optional<Money> money;
+  std::optional<Money> money;    ///< of the job's own strategy
+  std::optional<Money> best_money;  ///< of the planner's best without any change
   std::string price_missing;     ///< why there is no money
   std::vector<PricedRung> ladder;
   std::vector<PricedAnswer> answers;
