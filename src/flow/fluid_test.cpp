@@ -289,6 +289,25 @@ TEST(Fluid, RatesAreMaxMinFairAfterEveryEventOfRandomRuns) {
   }
 }
 
+TEST(Fluid, WeightsOfVeryDifferentSizeNeitherHangNorOverloadALink) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    Case made = random_case(seed);
+    std::mt19937_64 random(seed);
+    for (std::vector<Use>& uses : made.uses) {
+      for (Use& use : uses) use.weight = std::pow(10.0, static_cast<double>(random() % 25) - 12);
+    }
+    Fluid fluid(made.capacity);
+    for (std::size_t i = 0; i < made.uses.size(); ++i) {
+      fluid.start(made.uses[i], made.bytes[i], made.limit[i]);
+      for (std::uint32_t link = 0; link < made.capacity.size(); ++link) {
+        EXPECT_LE(fluid.load_bytes_per_s(link), made.capacity[link] * (1 + 1e-9)) << "seed " << seed;
+      }
+    }
+    const std::vector<double> end = ends(fluid, made.uses.size());
+    EXPECT_EQ(std::count(end.begin(), end.end(), kNever), 0) << "seed " << seed;
+  }
+}
+
 TEST(Fluid, EveryByteOfEveryFlowIsCarriedByItsLinks) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     const Case made = random_case(seed);

@@ -31,27 +31,34 @@ class Sharing {
   std::span<const Incidence> members_of(std::uint32_t link) const { return view(links_[link].members); }
 
  private:
+  static constexpr std::uint32_t kNone = 0xffffffff;
   struct Link {
     double capacity = 0;
-    double left = 0;         ///< while filling: capacity that settled flows leave
-    double open_weight = 0;  ///< while filling: weights of flows that still rise
-    double all_weight = 0;
+    double hold = kNever;    ///< rate of the flows that it holds, when it holds any
+    double left = 0;         ///< in a filling: capacity that the flows that stand leave
+    double open_weight = 0;  ///< in a filling: weights of those that rise
+    double all_weight = 0;   ///< in a filling: the most that open_weight has been
+    double queued = kNever;  ///< in a filling: level of its entry in the queue that counts
     List members;
-    std::uint32_t open = 0;  ///< while filling: incidences of flows that still rise
-    std::uint32_t seen = 0;  ///< the last filling that touched this link
+    std::uint32_t held = 0;  ///< standing flows that it holds
+    std::uint32_t open = 0;  ///< in a filling: incidences of rising flows
+    std::uint32_t seen = 0;  ///< the last filling that entered it
     bool dirty = false;
   };
   struct Flow {
     double rate = 0;
     double limit = kNever;
-    double level = 0;  ///< while filling: the new rate
+    double level = 0;  ///< in a filling: the rate it stands at; else `rate`
     List uses = {};
-    std::uint32_t seen = 0;
-    bool open = false;
+    std::uint32_t held = kNone;  ///< the full link that holds it; kNone: its limit, or nothing
+    std::uint32_t seen = 0;      ///< the last filling that opened it
+    bool open = false;           ///< in a filling: rising
   };
+  /// Something to look at when the common rate gets there: a link, or the limit of a flow.
   struct Level {
     double level;
-    std::uint32_t link;
+    std::uint32_t index;
+    bool flow;
   };
 
   std::span<const Incidence> view(const List& list) const {
@@ -60,10 +67,21 @@ class Sharing {
   void touch(std::uint32_t link);
   void join(std::uint32_t link, std::uint32_t place, FlowId id);
   void leave(std::uint32_t link, std::uint32_t place);
-  void collect();
+  void enter(std::uint32_t link);
+  void open(FlowId id);
+  bool open_above_share(std::uint32_t link);
+  void stop(FlowId id, double level, std::uint32_t held);
+  double full_at(Link& link) const;
+  double next_level(Link& link) const;
+  void queue(std::uint32_t link);
+  void visit(std::uint32_t link, double level);
+  bool too_fast(const Link& link, double level) const;
+  void begin();
+  void make_queue();
+  void open_all_reached();
   void fill();
-  double level_of(Link& link);
-  void stop(Flow& flow, double level);
+  void push(const Level& level);
+  void pop();
   void sift(std::size_t at);
 
   Blocks blocks_;
@@ -72,10 +90,11 @@ class Sharing {
   std::vector<std::uint32_t> dirty_;
   std::vector<FlowId> fresh_;
   std::uint32_t round_ = 0;
-  std::vector<std::uint32_t> part_links_;  ///< of the part being filled
-  std::vector<FlowId> part_flows_;
-  std::vector<Level> heap_;
-  std::vector<std::pair<double, FlowId>> limits_;
+  bool filling_ = false;                ///< the queue is a heap now
+  bool plain_ = false;                  ///< everything rises from 0; what has stopped stays
+  std::vector<std::uint32_t> entered_;  ///< links of this filling
+  std::vector<FlowId> opened_;          ///< flows of this filling
+  std::vector<Level> queue_;
 };
 
 }  // namespace chokepoint::flow
