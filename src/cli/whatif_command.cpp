@@ -2,6 +2,7 @@
 #include <chokepoint/base/files.hpp>
 #include <chokepoint/base/text.hpp>
 #include <chokepoint/base/units.hpp>
+#include <chokepoint/report/whatif_pages.hpp>
 #include <chokepoint/report/whatif_view.hpp>
 #include <chokepoint/whatif/study.hpp>
 
@@ -11,12 +12,14 @@
 #include "commands.hpp"
 #include "job_options.hpp"
 #include "profile_option.hpp"
+#include "report_files.hpp"
 
 namespace chokepoint::cli {
 
 namespace {
 
 struct WhatIfOptions {
+  ReportFiles files;
   JobOptions job;
   std::string profile;
   std::vector<std::string> changes;
@@ -116,7 +119,14 @@ std::string today() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &parts)};
 }
 
+std::vector<std::string> inputs_of(const WhatIfOptions& o) {
+  std::vector<std::string> inputs = input_files(o.job);
+  inputs.push_back(o.prices);
+  return inputs;
+}
+
 Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int& code) {
+  TRY_INTO([[maybe_unused]] const bool safe, check_reports(o.files, common, inputs_of(o)));
   std::vector<whatif::Change> changes;
   for (const std::string& text : o.changes) {
     TRY_INTO(whatif::Change change, whatif::parse_change(text));
@@ -139,9 +149,11 @@ Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int
   TRY_INTO(const whatif::Study study, whatif::make_study(scenario, changes, own ? *own : whatif::shipped_prices(), options));
   // Nothing that was asked for fits: a negative verdict.
   if (!study.answers.empty() && !study.answers.front().answer.best) code = 1;
-  return with_settings(common.json ? report::whatif_json(study)
-                                   : report::whatif_text(study, report::terminal_style(), common.quiet, o.as_of.empty() ? today() : o.as_of),
-                       file, common.json, common.quiet);
+  return write_reports(o.files, {[&] { return report::whatif_html(study); }, [&] { return report::whatif_markdown(study); }, [&] { return report::whatif_csv(study); }}, [&] {
+    return with_settings(common.json ? report::whatif_json(study)
+                                     : report::whatif_text(study, report::terminal_style(), common.quiet, o.as_of.empty() ? today() : o.as_of),
+                         file, common.json, common.quiet);
+  });
 }
 
 void add_options(CLI::App& command, WhatIfOptions& o) {
@@ -166,6 +178,7 @@ void add_options(CLI::App& command, WhatIfOptions& o) {
   command.add_option("--mtbf", o.failure_hours, "mean hours between failures of one accelerator");
   command.add_option("--checkpoint-interval", o.checkpoint_interval, "work between checkpoints, for example \"30 min\"; the best by default");
   command.add_option("--spares", o.spares, "spare hosts; enough by default")->check(CLI::Range(0, 100000));
+  add_report_options(command, o.files);
   command.add_option("--as-of", o.as_of, "day that prices are held against, for example 2026-05-22; today by default");
 }
 
@@ -181,9 +194,7 @@ void add_whatif(CLI::App& app, CommonOptions& common, Action& action) {
       if (options->list_changes) return deliver(common, report::change_words_text(report::terminal_style()));
       int code = 0;
       const Result<std::string> text = run(*options, common, code);
-      std::vector<std::string> inputs = input_files(options->job);
-      inputs.push_back(options->prices);
-      return text ? deliver(common, *text, code, inputs) : report_error(text.error());
+      return text ? deliver(common, *text, code, inputs_of(*options)) : report_error(text.error());
     };
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chokepoint/job/read_job.hpp>
 #include <chokepoint/report/pages.hpp>
+#include <chokepoint/report/whatif_pages.hpp>
 
 #include <algorithm>
 #include <chokepoint/base/text.hpp>
@@ -246,6 +247,26 @@ TEST(WiringPage, RenamesTheDataAndNotTheScript) {
   });
   EXPECT_THAT(page, Not(HasSubstr("\"where\":\"GPU3\"")));
   EXPECT_THAT(page, HasSubstr("\"where\":\"device-a\""));
+}
+
+TEST(WhatIfPage, CarriesTheStudyAndSaysWhatTheChangeGives) {
+  whatif::Scenario scenario;
+  scenario.job = prediction().job;
+  scenario.strategy = prediction().prediction.strategy;
+  whatif::StudyOptions options;
+  options.sensitivities = true;
+  const auto study = whatif::make_study(scenario, {whatif::parse_change("nvlink=x2").value()}, whatif::shipped_prices(), options);
+  ASSERT_TRUE(study);
+  const std::string page = whatif_html(*study);
+  const Json data = data_of(page);
+  const double now = data["now"]["prediction"]["step_time_s"], then = data["answers"][0]["same_strategy"]["prediction"]["step_time_s"];
+  EXPECT_LT(then, now);
+  EXPECT_THAT(page, HasSubstr("<h1>With nvlink=x2 a step takes "));
+  EXPECT_FALSE(data["sensitivities"]["resources"].empty());
+  expect_even_tables(whatif_markdown(*study));
+  // A head, the step as it is, the change with the same strategy and planned anew, a line for each resource.
+  const std::string csv = whatif_csv(*study);
+  EXPECT_EQ(static_cast<std::size_t>(std::count(csv.begin(), csv.end(), '\n')), 4 + data["sensitivities"]["resources"].size());
 }
 
 }  // namespace

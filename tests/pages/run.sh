@@ -23,6 +23,7 @@ cd "$work"
 printf '[{"name":"k","ph":"X","ts":0,"dur":9,"pid":0,"tid":7,"cat":"kernel"},{"name":"ncclDevKernel_AllReduce","ph":"X","ts":9,"dur":5,"pid":0,"tid":7,"cat":"kernel"}]' >trace.json
 "$program" diagnose trace.json --html diagnose.html >diagnose.txt
 "$program" validate "$examples/../tests/data/validate/runs.csv" --html validate.html >validate.txt || true
+"$program" whatif "$examples/jobs/llama-3-8b-heron-2-25g.yaml" --strategy "fsdp microbatch=1" --change "nic=100 Gb/s" --sensitivities --scale 8..256 --break-even --price 2 --as-of 2026-06-01 --html whatif.html >whatif.txt
 failed=0
 for page in *.html; do
   "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$work/profile" --virtual-time-budget=4000 \
@@ -31,9 +32,9 @@ for page in *.html; do
     echo "$page: console messages" >&2
     failed=1
   fi
-  pictures=$(grep -o '<svg class="draw"' "$page.dom" | wc -l)
-  titled=$(grep -o '<title id="t[0-9]*">[^<]' "$page.dom" | wc -l)
-  described=$(grep -o '<desc id="d[0-9]*">[^<]' "$page.dom" | wc -l)
+  pictures=$(grep -o -E '<svg class="(draw|plot)"' "$page.dom" | wc -l)
+  titled=$(grep -o -E '<title id="t[0-9]*">[^<]|<svg class="plot"[^>]* aria-label="[^"]' "$page.dom" | wc -l)
+  described=$(grep -o -E '<desc id="d[0-9]*">[^<]|<svg class="plot"' "$page.dom" | wc -l)
   if [ "$pictures" -lt 1 ] || [ "$pictures" != "$titled" ] || [ "$pictures" != "$described" ]; then
     echo "$page: $pictures pictures, $titled titles, $described descriptions" >&2
     failed=1
