@@ -39,6 +39,7 @@ void add_calibrate(CLI::App& app, CommonOptions& common, Action& action);
 void add_measure(CLI::App& app, CommonOptions& common, Action& action);
 void add_diagnose(CLI::App& app, CommonOptions& common, Action& action);
 void add_whatif(CLI::App& app, CommonOptions& common, Action& action);
+void add_export(CLI::App& app, CommonOptions& common, Action& action);
 void add_validate(CLI::App& app, CommonOptions& common, Action& action);
 
 }  // namespace chokepoint::cli

@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   add_whatif(app, common, action);
   add_calibrate(app, common, action);
   add_diagnose(app, common, action);
+  add_export(app, common, action);
   add_validate(app, common, action);
   add_measure(app, common, action);
   add_wiring(app, common, action);

@@ -112,12 +112,9 @@ Result<bool> read_parallelism(Settings& s, Reading& out) {
     t.sharder = parallel::Sharder::kFsdp;
     t.shard_ranks = *shard;
     out.replicas = replicate.value_or(1);
-  } else if (replicate && *replicate > 1 && (t.tensor > 1 || t.context > 1)) {
+  } else if (replicate && *replicate > 1) {
     const char* key = s.has("parallelism_config.dp_replicate_size") ? "parallelism_config.dp_replicate_size" : "parallelism_config.parallelism_config_dp_replicate_size";
-    find(out, "replicas_without_shards", true, s.pos(key), "dp_replicate_size above 1 with dp_shard_size 1 beside other dimensions is refused", "set dp_shard_size as well");
-  } else if (shard && replicate && *shard == 1) {
-    t.zero = 0;
-    t.sharder = parallel::Sharder::kDdp;
+    find(out, "replicas_without_shards", true, s.pos(key), "dp_replicate_size above 1 with dp_shard_size 1 is refused", "set dp_shard_size as well, or leave parallelism_config out");
   }
   return true;
 }

@@ -67,10 +67,17 @@ bool mentions(std::string_view text, std::initializer_list<std::string_view> wor
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
-bool is_script(std::string_view text) {
-  const bool shebang = text.starts_with("#!");
+/// Comments may hold commands in YAML and TOML, and anything in scripts.
+std::string without_comments(std::string_view text) {
+  std::string out;
+  for (const std::string_view line : split_lines(text)) {
+    if (!trim(line).starts_with('#')) out += std::string(line) + "\n";
+  }
+  return out;
+}
+
+bool is_script(std::string_view text, bool shebang) {
   const bool launcher = mentions(text, {"torchrun", "srun ", "mpirun", "deepspeed ", "accelerate launch", "torch.distributed", "python "});
-  if (!shebang && has_line(text, {"model:", "cluster:"})) return false;  // YAML with a command in a comment
   const bool options = mentions(text, {" --", "\n--"}) || text.starts_with("--");
   return options && (shebang || launcher || mentions(text, {"--tensor-model-parallel-size", "--micro-batch-size", "--num-layers"}));
 }
@@ -78,13 +85,15 @@ bool is_script(std::string_view text) {
 }  // namespace
 
 std::optional<Format> recognise(std::string_view text) {
-  const std::string_view body = trim(text);
+  const bool shebang = trim(text).starts_with("#!");
+  const std::string plain = without_comments(text);
+  const std::string_view body = trim(plain);
   if (body.starts_with('{')) {
     if (mentions(body, {"\"zero_optimization\"", "\"train_micro_batch_size_per_gpu\"", "\"train_batch_size\""})) return Format::kDeepspeedJson;
     if (mentions(body, {"\"parallelism\""}) && mentions(body, {"\"training\""})) return Format::kTorchtitan;
     return std::nullopt;
   }
-  if (is_script(body)) return Format::kScript;
+  if (is_script(body, shebang)) return Format::kScript;
   if (has_line(body, {"[training]", "[parallelism]", "[experimental]", "[activation_checkpoint]", "[job]"})) return Format::kTorchtitan;
   if (has_line(body, {"distributed_type:", "compute_environment:", "fsdp_config:", "parallelism_config:", "deepspeed_config:"})) return Format::kAccelerateYaml;
   if (mentions(body, {"tensor_model_parallel_size", "pipeline_model_parallel_size"}) ||
