@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The Trainer's arguments say what accelerate's file cannot: model, batch, sequence.
 accelerate launch --config_file accelerate-fsdp.yaml train.py \
   --model_name_or_path meta-llama/Llama-3.1-8B --max_seq_length 4096 --bf16 True \

@@ -42,8 +42,9 @@ Result<Chosen> best_expressible(const parallel::Job& job, const plan::Plan& plan
     }
     if (first) {
       const simulate::Prediction& best = plan.candidates.front();
-      result->notices.push_back("the best strategy (" + parallel::title(best.strategy) + ", " + format_duration(best.step_time_s) +
-                                ") has no settings here: " + first->message + "; this one takes " + format_duration(candidate.step_time_s));
+      result->notices.push_back("the best strategy (" + parallel::title(best.strategy) + ", " +
+                                format_duration(best.step_time_s) + ") has no settings here: " + first->message +
+                                "; this one takes " + format_duration(candidate.step_time_s));
     }
     return Chosen{candidate.strategy, std::move(*result)};
   }
@@ -63,7 +64,8 @@ Result<Chosen> choose(const ExportOptions& options, job::JobFile& file, framewor
   search.top = kCandidates;
   TRY_INTO(const plan::Plan plan, plan::make_plan(file.job, search));
   if (plan.candidates.empty()) {
-    return fail("no strategy fits in memory, so there is none to export", {options.job.file, 0, 0}, {"chokepoint plan says what would fit"});
+    return fail("no strategy fits in memory, so there is none to export", {options.job.file, 0, 0},
+                {"chokepoint plan says what would fit"});
   }
   return best_expressible(file.job, plan, target);
 }
@@ -74,7 +76,8 @@ bool is_directory(const std::string& path) {
 }
 
 /// Every file of the export under its own name.
-Result<std::string> write_each(const frameworks::Export& result, const std::string& directory, const std::vector<std::string>& inputs) {
+Result<std::string> write_each(const frameworks::Export& result, const std::string& directory,
+                               const std::vector<std::string>& inputs) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) return fail("cannot create the directory " + directory + ": " + failed.message());
@@ -109,13 +112,16 @@ Result<int> run(const ExportOptions& options, const CommonOptions& common) {
 
 void add_export(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<ExportOptions>();
-  CLI::App* command = app.add_subcommand("export", "A strategy in a framework's own settings, with launch line, hostfile or rank map");
+  CLI::App* command =
+      app.add_subcommand("export", "A strategy in a framework's own settings, with launch line, hostfile or rank map");
   add_common(*command, common);
   add_job_options(*command, options->job);
   add_profile_option(*command, options->profile);
-  command->add_option("--strategy", options->job.values.strategy, "strategy to write; else the job's own, else the best that plan finds");
+  command->add_option("--strategy", options->job.values.strategy,
+                      "strategy to write; else the job's own, else the best that plan finds");
   command->add_flag("--best", options->best, "the best that plan finds, even where the job has a strategy of its own");
-  command->add_option("--to", options->target, "megatron, deepspeed, torchtitan, accelerate, nemo, hostfile or rankmap")->required();
+  command->add_option("--to", options->target, "megatron, deepspeed, torchtitan, accelerate, nemo, hostfile or rankmap")
+      ->required();
   command->callback([options, &common, &action] {
     action = [options, &common] {
       const Result<int> code = run(*options, common);

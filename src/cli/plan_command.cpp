@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chokepoint/plan/plan.hpp>
 #include <chokepoint/report/pages.hpp>
+#include <chokepoint/report/settings_view.hpp>
 #include <memory>
 
 #include "commands.hpp"
@@ -49,8 +50,12 @@ Result<std::string> make(const PlanOptions& options, const CommonOptions& common
   TRY_INTO(const report::PlanReport report, page_report(file.job, plan, search, !options.files.html.empty()));
   const report::Words& words = report::Words::of(common.lang);
   return write_reports(options.files, {[&] { return report::plan_html(report, words); }, [&] { return report::plan_markdown(report, words); }, [&] { return report::plan_csv(report); }}, [&] {
-    return with_settings(common.json ? report::plan_json(file.job, plan) : report::plan_text(file.job, plan, report::terminal_style(common.lang), common.quiet),
-                         file, common.json, common.quiet);
+    std::string text = common.json ? report::plan_json(file.job, plan) : report::plan_text(file.job, plan, report::terminal_style(common.lang), common.quiet);
+    if (file.settings && file.strategy && !common.json) {
+      const auto own = simulate::Predictor(file.job, {}, profile.parameters).predict(*file.strategy);
+      if (own) text += report::own_strategy_text(*own, plan, report::terminal_style(common.lang));
+    }
+    return with_settings(std::move(text), file, common.json, common.quiet);
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// accelerate's YAML (accelerate/commands/config/cluster.py, parallelism_config.py) and the arguments of the Hugging Face
-// Trainer (transformers/training_args.py), which say the rest: micro-batch, accumulation, checkpointing.
+// accelerate's YAML (accelerate/commands/config/cluster.py, parallelism_config.py) and the arguments of the Hugging
+// Face Trainer (transformers/training_args.py), which say the rest: micro-batch, accumulation, checkpointing.
 #include "interpret.hpp"
 
 #include <chokepoint/base/text.hpp>
@@ -13,47 +13,141 @@ namespace chokepoint::frameworks {
 namespace {
 
 constexpr std::array kAccelerateQuiet = {
-    Known{"compute_environment", ""}, Known{"debug", ""}, Known{"machine_rank", ""}, Known{"main_*", ""}, Known{"rdzv_*", ""}, Known{"same_network", ""},
-    Known{"tpu_*", ""}, Known{"use_cpu", ""}, Known{"command*", ""}, Known{"commands", ""}, Known{"gpu_ids", ""}, Known{"deepspeed_config.deepspeed_multinode_launcher", ""},
-    Known{"deepspeed_config.deepspeed_hostfile", ""}, Known{"deepspeed_config.deepspeed_*filter", ""}, Known{"deepspeed_config.zero3_*", ""},
-    Known{"deepspeed_config.gradient_clipping", ""}, Known{"fsdp_config.fsdp_state_dict_type", ""}, Known{"fsdp_config.fsdp_sync_module_states", ""},
-    Known{"fsdp_config.fsdp_cpu_ram_efficient_loading", ""}, Known{"fsdp_config.fsdp_use_orig_params", ""}, Known{"megatron_lm_config.megatron_lm_gradient_clipping", ""},
-    Known{"fsdp_config.fsdp_auto_wrap_policy", "one unit per layer is taken"}, Known{"fsdp_config.fsdp_transformer_layer_cls_to_wrap", "one unit per layer is taken"},
-    Known{"enable_cpu_affinity", ""}, Known{"ipex_config*", ""}, Known{"mpirun_config*", ""}, Known{"main_training_function", ""},
+    Known{"compute_environment", ""},
+    Known{"debug", ""},
+    Known{"machine_rank", ""},
+    Known{"main_*", ""},
+    Known{"rdzv_*", ""},
+    Known{"same_network", ""},
+    Known{"tpu_*", ""},
+    Known{"use_cpu", ""},
+    Known{"command*", ""},
+    Known{"commands", ""},
+    Known{"gpu_ids", ""},
+    Known{"deepspeed_config.deepspeed_multinode_launcher", ""},
+    Known{"deepspeed_config.deepspeed_hostfile", ""},
+    Known{"deepspeed_config.deepspeed_*filter", ""},
+    Known{"deepspeed_config.zero3_*", ""},
+    Known{"deepspeed_config.gradient_clipping", ""},
+    Known{"fsdp_config.fsdp_state_dict_type", ""},
+    Known{"fsdp_config.fsdp_sync_module_states", ""},
+    Known{"fsdp_config.fsdp_cpu_ram_efficient_loading", ""},
+    Known{"fsdp_config.fsdp_use_orig_params", ""},
+    Known{"megatron_lm_config.megatron_lm_gradient_clipping", ""},
+    Known{"fsdp_config.fsdp_auto_wrap_policy", "one unit per layer is taken"},
+    Known{"fsdp_config.fsdp_transformer_layer_cls_to_wrap", "one unit per layer is taken"},
+    Known{"enable_cpu_affinity", ""},
+    Known{"ipex_config*", ""},
+    Known{"mpirun_config*", ""},
+    Known{"main_training_function", ""},
 };
 constexpr std::array kAccelerateOpen = {
-    Known{"fsdp_config.fsdp_min_num_params", "one unit per layer is taken"}, Known{"fsdp_config.fsdp_forward_prefetch", "the next layer is prefetched"},
-    Known{"fsdp_config.*", ""}, Known{"downcast_bf16", ""}, Known{"dynamo_config.*", ""}, Known{"fp8_config.*", "products at the fp8 rate"},
-    Known{"parallelism_config.*", ""}, Known{"megatron_lm_config.*", ""}, Known{"deepspeed_config.deepspeed_moe_layer_cls_names", ""}, Known{"deepspeed_config.*", ""},
+    Known{"fsdp_config.fsdp_min_num_params", "one unit per layer is taken"},
+    Known{"fsdp_config.fsdp_forward_prefetch", "the next layer is prefetched"},
+    Known{"fsdp_config.*", ""},
+    Known{"downcast_bf16", ""},
+    Known{"dynamo_config.*", ""},
+    Known{"fp8_config.*", "products at the fp8 rate"},
+    Known{"parallelism_config.*", ""},
+    Known{"megatron_lm_config.*", ""},
+    Known{"deepspeed_config.deepspeed_moe_layer_cls_names", ""},
+    Known{"deepspeed_config.*", ""},
 };
 
 constexpr std::array kTrainerQuiet = {
-    Known{"output_dir", ""}, Known{"overwrite_output_dir", ""}, Known{"do_*", ""}, Known{"evaluation_strategy", ""}, Known{"eval_*", ""}, Known{"per_device_eval_batch_size", ""},
-    Known{"save_*", ""}, Known{"logging_*", ""}, Known{"report_to", ""}, Known{"run_name", ""}, Known{"learning_rate", ""}, Known{"weight_decay", ""}, Known{"warmup_*", ""},
-    Known{"lr_scheduler_*", ""}, Known{"adam_*", ""}, Known{"max_grad_norm", ""}, Known{"num_train_epochs", ""}, Known{"max_steps", ""}, Known{"seed", ""}, Known{"data_seed", ""},
-    Known{"dataset*", ""}, Known{"data_path", ""}, Known{"train_file", ""}, Known{"validation_file", ""}, Known{"data_args*", ""}, Known{"cache_dir", ""}, Known{"resume_from_checkpoint", ""},
-    Known{"hub_*", ""}, Known{"push_to_hub", ""}, Known{"remove_unused_columns", ""}, Known{"ddp_timeout", ""}, Known{"local_rank", ""}, Known{"tokenizer_name*", ""},
-    Known{"trust_remote_code", ""}, Known{"template", ""}, Known{"stage", ""}, Known{"plot_loss", ""}, Known{"lazy_preprocess", ""}, Known{"preprocessing_num_workers", ""},
-    Known{"validation_split_percentage", ""}, Known{"lora_alpha", ""}, Known{"lora_dropout", ""}, Known{"lora_target*", "adapters on every product are taken"}, Known{"config_name", ""},
-    Known{"log_level*", ""}, Known{"disable_tqdm", ""}, Known{"include_*", ""}, Known{"load_best_model_at_end", ""}, Known{"metric_for_best_model", ""}, Known{"tf32", ""}, Known{"streaming", ""},
-    Known{"use_fast_tokenizer", ""}, Known{"model_revision", ""}, Known{"token", ""}, Known{"overwrite_cache", ""}, Known{"checkpointing_steps", ""}, Known{"with_tracking", ""},
+    Known{"output_dir", ""},
+    Known{"overwrite_output_dir", ""},
+    Known{"do_*", ""},
+    Known{"evaluation_strategy", ""},
+    Known{"eval_*", ""},
+    Known{"per_device_eval_batch_size", ""},
+    Known{"save_*", ""},
+    Known{"logging_*", ""},
+    Known{"report_to", ""},
+    Known{"run_name", ""},
+    Known{"learning_rate", ""},
+    Known{"weight_decay", ""},
+    Known{"warmup_*", ""},
+    Known{"lr_scheduler_*", ""},
+    Known{"adam_*", ""},
+    Known{"max_grad_norm", ""},
+    Known{"num_train_epochs", ""},
+    Known{"max_steps", ""},
+    Known{"seed", ""},
+    Known{"data_seed", ""},
+    Known{"dataset*", ""},
+    Known{"data_path", ""},
+    Known{"train_file", ""},
+    Known{"validation_file", ""},
+    Known{"data_args*", ""},
+    Known{"cache_dir", ""},
+    Known{"resume_from_checkpoint", ""},
+    Known{"hub_*", ""},
+    Known{"push_to_hub", ""},
+    Known{"remove_unused_columns", ""},
+    Known{"ddp_timeout", ""},
+    Known{"local_rank", ""},
+    Known{"tokenizer_name*", ""},
+    Known{"trust_remote_code", ""},
+    Known{"template", ""},
+    Known{"stage", ""},
+    Known{"plot_loss", ""},
+    Known{"lazy_preprocess", ""},
+    Known{"preprocessing_num_workers", ""},
+    Known{"validation_split_percentage", ""},
+    Known{"lora_alpha", ""},
+    Known{"lora_dropout", ""},
+    Known{"lora_target*", "adapters on every product are taken"},
+    Known{"config_name", ""},
+    Known{"log_level*", ""},
+    Known{"disable_tqdm", ""},
+    Known{"include_*", ""},
+    Known{"load_best_model_at_end", ""},
+    Known{"metric_for_best_model", ""},
+    Known{"tf32", ""},
+    Known{"streaming", ""},
+    Known{"use_fast_tokenizer", ""},
+    Known{"model_revision", ""},
+    Known{"token", ""},
+    Known{"overwrite_cache", ""},
+    Known{"checkpointing_steps", ""},
+    Known{"with_tracking", ""},
 };
 constexpr std::array kTrainerOpen = {
-    Known{"dataloader_*", "data loading is taken to keep up"}, Known{"group_by_length", "sequences of full length are taken"}, Known{"packing", "sequences of full length are taken"},
-    Known{"ddp_bucket_cap_mb", "buckets of 25 MiB are taken"}, Known{"ddp_find_unused_parameters", "not counted"}, Known{"ddp_broadcast_buffers", "not counted"},
-    Known{"fsdp_*", ""}, Known{"torch_compile_*", ""}, Known{"torch_dtype", ""}, Known{"gradient_checkpointing_kwargs", ""}, Known{"accelerator_config", ""}, Known{"optim_args", ""},
-    Known{"neftune_noise_alpha", ""}, Known{"auto_find_batch_size", "the given batch is taken"}, Known{"length_column_name", ""}, Known{"load_in_*bit", "weights are taken in 16 bits"},
-    Known{"quantization_bit", "weights are taken in 16 bits"}, Known{"use_unsloth", "not counted"}, Known{"low_cpu_mem_usage", ""}, Known{"bits", "weights are taken in 16 bits"},
+    Known{"dataloader_*", "data loading is taken to keep up"},
+    Known{"group_by_length", "sequences of full length are taken"},
+    Known{"packing", "sequences of full length are taken"},
+    Known{"ddp_bucket_cap_mb", "buckets of 25 MiB are taken"},
+    Known{"ddp_find_unused_parameters", "not counted"},
+    Known{"ddp_broadcast_buffers", "not counted"},
+    Known{"fsdp_*", ""},
+    Known{"torch_compile_*", ""},
+    Known{"torch_dtype", ""},
+    Known{"gradient_checkpointing_kwargs", ""},
+    Known{"accelerator_config", ""},
+    Known{"optim_args", ""},
+    Known{"neftune_noise_alpha", ""},
+    Known{"auto_find_batch_size", "the given batch is taken"},
+    Known{"length_column_name", ""},
+    Known{"load_in_*bit", "weights are taken in 16 bits"},
+    Known{"quantization_bit", "weights are taken in 16 bits"},
+    Known{"use_unsloth", "not counted"},
+    Known{"low_cpu_mem_usage", ""},
+    Known{"bits", "weights are taken in 16 bits"},
 };
 
 /// FULL_SHARD and friends, by name or by their old numbers.
 Result<bool> shard_as(const std::string& word, const SourcePos& pos, Reading& out) {
   parallel::Strategy& t = out.strategy;
   const std::string w = lower(word);
-  const bool full = w == "full_shard" || w == "1", grad = w == "shard_grad_op" || w == "2", none = w == "no_shard" || w == "3";
+  const bool full = w == "full_shard" || w == "1", grad = w == "shard_grad_op" || w == "2",
+             none = w == "no_shard" || w == "3";
   const bool hybrid = w == "hybrid_shard" || w == "4", hybrid_grad = w == "hybrid_shard_zero2" || w == "5";
   if (!full && !grad && !none && !hybrid && !hybrid_grad) {
-    return fail(fmt::format("fsdp_sharding_strategy is '{}', expected FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD or HYBRID_SHARD_ZERO2", word.substr(0, 60)), pos);
+    return fail(fmt::format("fsdp_sharding_strategy is '{}', expected FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, "
+                            "HYBRID_SHARD or HYBRID_SHARD_ZERO2",
+                            word.substr(0, 60)),
+                pos);
   }
   t.zero = none ? 0 : 3;
   t.sharder = none ? parallel::Sharder::kDdp : parallel::Sharder::kFsdp;
@@ -70,7 +164,8 @@ Result<bool> read_fsdp(Settings& s, Reading& out) {
   if (const auto word = s.text("fsdp_config.fsdp_sharding_strategy")) {
     TRY_INTO([[maybe_unused]] const bool ok, shard_as(*word, s.pos("fsdp_config.fsdp_sharding_strategy"), out));
     if (version == 2) {
-      find(out, "sharding_strategy_of_fsdp_1", false, s.pos("fsdp_config.fsdp_sharding_strategy"), "fsdp_sharding_strategy is FSDP1's; version 2 ignores it",
+      find(out, "sharding_strategy_of_fsdp_1", false, s.pos("fsdp_config.fsdp_sharding_strategy"),
+           "fsdp_sharding_strategy is FSDP1's; version 2 ignores it",
            "use fsdp_reshard_after_forward (accelerate to-fsdp2 converts files)");
     }
   }
@@ -85,7 +180,8 @@ Result<bool> read_fsdp(Settings& s, Reading& out) {
   }
   if (const auto prefetch = s.text("fsdp_config.fsdp_backward_prefetch"); prefetch && *prefetch == "NO_PREFETCH") {
     t.overlap_param_gather = false;
-    find(out, "no_prefetch", false, s.pos("fsdp_config.fsdp_backward_prefetch"), "NO_PREFETCH gathers each layer when it is needed, in the open", "use BACKWARD_PRE");
+    find(out, "no_prefetch", false, s.pos("fsdp_config.fsdp_backward_prefetch"),
+         "NO_PREFETCH gathers each layer when it is needed, in the open", "use BACKWARD_PRE");
   }
   if (s.flag("fsdp_config.fsdp_activation_checkpointing")) t.recompute = parallel::Recompute::kFull;
   if (s.flag("fsdp_config.fsdp_offload_params")) t.offload = parallel::Offload::kAll;
@@ -95,7 +191,8 @@ Result<bool> read_fsdp(Settings& s, Reading& out) {
 Result<bool> read_parallelism(Settings& s, Reading& out) {
   parallel::Strategy& t = out.strategy;
   const auto degree = [&](const char* name) -> Result<std::optional<int>> {
-    TRY_INTO(const auto with_prefix, s.integer(fmt::format("parallelism_config.parallelism_config_{}", name), 1, kMostRanks));
+    TRY_INTO(const auto with_prefix,
+             s.integer(fmt::format("parallelism_config.parallelism_config_{}", name), 1, kMostRanks));
     TRY_INTO(const auto plain, s.integer(fmt::format("parallelism_config.{}", name), 1, kMostRanks));
     return with_prefix ? with_prefix : plain;
   };
@@ -113,8 +210,11 @@ Result<bool> read_parallelism(Settings& s, Reading& out) {
     t.shard_ranks = *shard;
     out.replicas = replicate.value_or(1);
   } else if (replicate && *replicate > 1) {
-    const char* key = s.has("parallelism_config.dp_replicate_size") ? "parallelism_config.dp_replicate_size" : "parallelism_config.parallelism_config_dp_replicate_size";
-    find(out, "replicas_without_shards", true, s.pos(key), "dp_replicate_size above 1 with dp_shard_size 1 is refused", "set dp_shard_size as well, or leave parallelism_config out");
+    const char* key = s.has("parallelism_config.dp_replicate_size")
+                          ? "parallelism_config.dp_replicate_size"
+                          : "parallelism_config.parallelism_config_dp_replicate_size";
+    find(out, "replicas_without_shards", true, s.pos(key), "dp_replicate_size above 1 with dp_shard_size 1 is refused",
+         "set dp_shard_size as well, or leave parallelism_config out");
   }
   return true;
 }
@@ -129,7 +229,8 @@ Result<bool> read_megatron_plugin(Settings& s, Reading& out) {
   t.pipeline = pipeline.value_or(1);
   t.accumulate = micro_batches.value_or(0);
   t.sequence_parallel = t.tensor > 1 && s.flag("megatron_lm_config.megatron_lm_sequence_parallelism");
-  if (s.flag("megatron_lm_config.megatron_lm_use_distributed_optimizer")) t.zero = 1, t.sharder = parallel::Sharder::kMegatronOptimizer;
+  if (s.flag("megatron_lm_config.megatron_lm_use_distributed_optimizer"))
+    t.zero = 1, t.sharder = parallel::Sharder::kMegatronOptimizer;
   if (s.flag("megatron_lm_config.megatron_lm_recompute_activations")) t.recompute = parallel::Recompute::kSelective;
   return true;
 }
@@ -176,9 +277,12 @@ Result<bool> read_trainer_model(Settings& s, Reading& out) {
     const auto name = s.text(key);
     if (!name) continue;
     out.model_name = catalogue_model(*name);
-    if (!out.model_name) s.mark(key, Use::kNotModelled, fmt::format("'{}' is not in the catalogue: --model says the sizes", name->substr(0, 60)));
+    if (!out.model_name)
+      s.mark(key, Use::kNotModelled,
+             fmt::format("'{}' is not in the catalogue: --model says the sizes", name->substr(0, 60)));
   }
-  for (const char* key : {"max_seq_length", "max_length", "model_max_length", "cutoff_len", "block_size", "max_seq_len"}) {
+  for (const char* key :
+       {"max_seq_length", "max_length", "model_max_length", "cutoff_len", "block_size", "max_seq_len"}) {
     TRY_INTO(const auto tokens, s.integer(key, 1, 1 << 26));
     if (tokens) out.sequence = *tokens;
   }
@@ -209,16 +313,20 @@ Result<bool> read_accelerate(Settings& s, Reading& out, std::string& deepspeed_c
     TRY_INTO([[maybe_unused]] const bool megatron, read_megatron_plugin(s, out));
   }
   if (type != "FSDP" && s.has("fsdp_config.fsdp_version") + s.has("fsdp_config.fsdp_sharding_strategy") > 0) {
-    find(out, "fsdp_config_without_fsdp", false, s.pos("distributed_type"), fmt::format("fsdp_config does nothing: distributed_type is {}", type), "set distributed_type: FSDP");
+    find(out, "fsdp_config_without_fsdp", false, s.pos("distributed_type"),
+         fmt::format("fsdp_config does nothing: distributed_type is {}", type), "set distributed_type: FSDP");
   }
   TRY_INTO([[maybe_unused]] const bool parallelism, read_parallelism(s, out));
   mixed_precision(s.text("mixed_precision"), out);
   if (const auto backend = s.text("dynamo_config.dynamo_backend")) out.compiled = *backend != "NO";
   if (processes && hosts && *processes % *hosts != 0) {
     find(out, "processes_do_not_fill_hosts", true, s.pos("num_processes"),
-         fmt::format("num_processes {} (all hosts together) does not spread over {} machines", *processes, *hosts), "num_processes counts all GPUs, not those of one host");
+         fmt::format("num_processes {} (all hosts together) does not spread over {} machines", *processes, *hosts),
+         "num_processes counts all GPUs, not those of one host");
   } else if (processes && hosts && *hosts > 1 && *processes == *hosts) {
-    find(out, "one_process_a_host", false, s.pos("num_processes"), "num_processes counts all hosts together: this starts one process a host", "multiply it by the GPUs of a host");
+    find(out, "one_process_a_host", false, s.pos("num_processes"),
+         "num_processes counts all hosts together: this starts one process a host",
+         "multiply it by the GPUs of a host");
   }
   // Accelerator.accumulate() and the Trainer skip the reduction of all but the last micro-step, for FSDP as well.
   t.sync_last_only = t.zero == 3 && t.sharder == parallel::Sharder::kFsdp;
@@ -239,7 +347,8 @@ Result<bool> read_trainer(Settings& s, Reading& out) {
   if (s.has("fsdp")) t.sync_last_only = t.zero == 3;
   if (s.flag("gradient_checkpointing")) {
     if (t.recompute == parallel::Recompute::kFull) {
-      find(out, "checkpointing_said_twice", false, s.pos("gradient_checkpointing"), "both FSDP and the Trainer checkpoint activations: layers would be recomputed twice",
+      find(out, "checkpointing_said_twice", false, s.pos("gradient_checkpointing"),
+           "both FSDP and the Trainer checkpoint activations: layers would be recomputed twice",
            "keep fsdp_activation_checkpointing");
     }
     t.recompute = parallel::Recompute::kFull;
@@ -258,7 +367,8 @@ Result<bool> read_trainer(Settings& s, Reading& out) {
   if (kernel == "flash_attention_2") out.attention = compute::AttentionKernel::kFlash2;
   if (kernel == "flash_attention_3") out.attention = compute::AttentionKernel::kFlash3;
   if (const auto backend = s.text("ddp_backend"); backend && *backend != "nccl") {
-    find(out, "backend_is_not_nccl", false, s.pos("ddp_backend"), fmt::format("{} moves GPU tensors through the host; the prediction is for NCCL", *backend), "use nccl");
+    find(out, "backend_is_not_nccl", false, s.pos("ddp_backend"),
+         fmt::format("{} moves GPU tensors through the host; the prediction is for NCCL", *backend), "use nccl");
   }
   if (const auto optimizer = s.text("optim"); optimizer && optimizer->find("adamw") == std::string::npos) {
     s.mark("optim", Use::kNotModelled, "Adam's states are taken");
@@ -272,7 +382,8 @@ Result<bool> read_trainer(Settings& s, Reading& out) {
     t.sync_last_only = false;
     if (t.zero == 0 && t.accumulate > 1) {
       find(out, "accumulation_without_no_sync", false, s.pos("accelerator_config"),
-           fmt::format("sync_each_batch reduces all gradients in each of the {} micro-steps", t.accumulate), "leave sync_each_batch out: DDP keeps whole gradients anyway");
+           fmt::format("sync_each_batch reduces all gradients in each of the {} micro-steps", t.accumulate),
+           "leave sync_each_batch out: DDP keeps whole gradients anyway");
     }
   }
   s.classify(kTrainerQuiet, kTrainerOpen);

@@ -12,48 +12,102 @@ namespace chokepoint::frameworks {
 namespace {
 
 constexpr std::array kNoEffect = {
-    Known{"steps_per_print", ""}, Known{"wall_clock_breakdown", ""}, Known{"dump_state", ""}, Known{"optimizer.params*", ""},
-    Known{"scheduler*", ""}, Known{"gradient_clipping", ""}, Known{"comms_logger*", ""}, Known{"flops_profiler*", ""}, Known{"autotuning*", ""},
-    Known{"tensorboard*", ""}, Known{"wandb*", ""}, Known{"csv_monitor*", ""}, Known{"comet*", ""}, Known{"monitor*", ""}, Known{"checkpoint*", ""},
-    Known{"data_types*", ""}, Known{"fp16.*", ""}, Known{"bf16.*", ""}, Known{"bfloat16.*", ""}, Known{"zero_allow_untested_optimizer", ""},
-    Known{"zero_force_ds_cpu_optimizer", ""}, Known{"prescale_gradients", ""}, Known{"gradient_predivide_factor", ""}, Known{"seed", ""},
-    Known{"zero_optimization.stage3_gather_16bit_weights_on_model_save", ""}, Known{"zero_optimization.stage3_gather_fp16_weights_on_model_save", ""},
-    Known{"zero_optimization.load_from_fp32_weights", ""}, Known{"zero_optimization.elastic_checkpoint", ""},
-    Known{"zero_optimization.ignore_unused_parameters", ""}, Known{"zero_optimization.legacy_stage1", ""}, Known{"elasticity*", ""},
-    Known{"curriculum_learning*", ""}, Known{"data_efficiency*", ""}, Known{"disable_allgather", ""}, Known{"dataloader_drop_last", ""},
-    Known{"sparse_gradients", ""}, Known{"nebula*", ""}, Known{"memory_breakdown", ""}, Known{"graph_harvesting", ""}, Known{"timers*", ""},
-    Known{"amp.*", ""}, Known{"zero_optimization.log_trace_cache_warnings", ""},
+    Known{"steps_per_print", ""},
+    Known{"wall_clock_breakdown", ""},
+    Known{"dump_state", ""},
+    Known{"optimizer.params*", ""},
+    Known{"scheduler*", ""},
+    Known{"gradient_clipping", ""},
+    Known{"comms_logger*", ""},
+    Known{"flops_profiler*", ""},
+    Known{"autotuning*", ""},
+    Known{"tensorboard*", ""},
+    Known{"wandb*", ""},
+    Known{"csv_monitor*", ""},
+    Known{"comet*", ""},
+    Known{"monitor*", ""},
+    Known{"checkpoint*", ""},
+    Known{"data_types*", ""},
+    Known{"fp16.*", ""},
+    Known{"bf16.*", ""},
+    Known{"bfloat16.*", ""},
+    Known{"zero_allow_untested_optimizer", ""},
+    Known{"zero_force_ds_cpu_optimizer", ""},
+    Known{"prescale_gradients", ""},
+    Known{"gradient_predivide_factor", ""},
+    Known{"seed", ""},
+    Known{"zero_optimization.stage3_gather_16bit_weights_on_model_save", ""},
+    Known{"zero_optimization.stage3_gather_fp16_weights_on_model_save", ""},
+    Known{"zero_optimization.load_from_fp32_weights", ""},
+    Known{"zero_optimization.elastic_checkpoint", ""},
+    Known{"zero_optimization.ignore_unused_parameters", ""},
+    Known{"zero_optimization.legacy_stage1", ""},
+    Known{"elasticity*", ""},
+    Known{"curriculum_learning*", ""},
+    Known{"data_efficiency*", ""},
+    Known{"disable_allgather", ""},
+    Known{"dataloader_drop_last", ""},
+    Known{"sparse_gradients", ""},
+    Known{"nebula*", ""},
+    Known{"memory_breakdown", ""},
+    Known{"graph_harvesting", ""},
+    Known{"timers*", ""},
+    Known{"amp.*", ""},
+    Known{"zero_optimization.log_trace_cache_warnings", ""},
 };
 
 constexpr std::array kNotModelled = {
     Known{"zero_optimization.contiguous_gradients", "gradients are taken as contiguous"},
-    Known{"zero_optimization.reduce_scatter", "reduce-scatter is taken"}, Known{"zero_optimization.round_robin_gradients", "not counted"},
-    Known{"zero_optimization.allgather_partitions", "all-gather is taken"}, Known{"zero_optimization.allgather_bucket_size", "500 million elements are taken"},
-    Known{"zero_optimization.reduce_bucket_size", "500 million elements are taken"}, Known{"zero_optimization.sub_group_size", "not counted"},
+    Known{"zero_optimization.reduce_scatter", "reduce-scatter is taken"},
+    Known{"zero_optimization.round_robin_gradients", "not counted"},
+    Known{"zero_optimization.allgather_partitions", "all-gather is taken"},
+    Known{"zero_optimization.allgather_bucket_size", "500 million elements are taken"},
+    Known{"zero_optimization.reduce_bucket_size", "500 million elements are taken"},
+    Known{"zero_optimization.sub_group_size", "not counted"},
     Known{"zero_optimization.stage3_max_live_parameters", "1 billion elements are taken"},
     Known{"zero_optimization.stage3_max_reuse_distance", "parameters are gathered again for the backward"},
     Known{"zero_optimization.stage3_param_persistence_threshold", "small parameters are gathered with the others"},
     Known{"zero_optimization.stage3_model_persistence_threshold", "small parameters are gathered with the others"},
     Known{"zero_optimization.stage3_module_granularity_threshold", "layers are gathered one by one"},
-    Known{"zero_optimization.stage3_use_all_reduce_for_fetch_params", "not counted"}, Known{"zero_optimization.mics_hierarchical_params_gather", "not counted"},
+    Known{"zero_optimization.stage3_use_all_reduce_for_fetch_params", "not counted"},
+    Known{"zero_optimization.mics_hierarchical_params_gather", "not counted"},
     Known{"zero_optimization.offload_param.*", "copies at the rate of the host's PCIe links"},
-    Known{"zero_optimization.offload_optimizer.*", "copies at the rate of the host's PCIe links"}, Known{"zero_optimization.zenflow*", "not counted"},
-    Known{"zero_optimization.memory_efficient_linear", "not counted"}, Known{"zero_optimization.pipeline_loading_checkpoint", ""},
-    Known{"zero_optimization.zero_quantized_nontrainable_weights", "not counted"}, Known{"zero_optimization.cpu_offload_use_pin_memory", "pinned memory is taken"},
-    Known{"activation_checkpointing*", "it configures checkpoints that the model's code asks for; --gradient_checkpointing or --strategy says whether it does"},
-    Known{"aio*", "NVMe is not modelled"}, Known{"compression_training*", "not counted"}, Known{"hybrid_engine*", "generation is not part of a step"},
-    Known{"pipeline*", "pipelines of DeepSpeed are built in the model's code"}, Known{"sparse_attention*", "full attention is taken"},
-    Known{"tensor_parallel.*", "only autotp_size counts"}, Known{"expert_parallel.*", "only autoep_size counts"}, Known{"compile.*", "only 'enabled' counts"},
-    Known{"communication_data_type", ""}, Known{"use_data_before_expert_parallel_", "ranks in the default order are taken"},
-    Known{"gradient_accumulation_dtype", ""}, Known{"torch_autocast*", "16-bit products are taken"}, Known{"seq_parallel_communication_data_type", "the model's type is taken"},
-    Known{"quantize_training*", "not counted"}, Known{"eigenvalue*", ""}, Known{"progressive_layer_drop*", "all layers are taken"},
+    Known{"zero_optimization.offload_optimizer.*", "copies at the rate of the host's PCIe links"},
+    Known{"zero_optimization.zenflow*", "not counted"},
+    Known{"zero_optimization.memory_efficient_linear", "not counted"},
+    Known{"zero_optimization.pipeline_loading_checkpoint", ""},
+    Known{"zero_optimization.zero_quantized_nontrainable_weights", "not counted"},
+    Known{"zero_optimization.cpu_offload_use_pin_memory", "pinned memory is taken"},
+    Known{"activation_checkpointing*",
+          "it configures checkpoints that the model's code asks for; --gradient_checkpointing or --strategy says "
+          "whether it does"},
+    Known{"aio*", "NVMe is not modelled"},
+    Known{"compression_training*", "not counted"},
+    Known{"hybrid_engine*", "generation is not part of a step"},
+    Known{"pipeline*", "pipelines of DeepSpeed are built in the model's code"},
+    Known{"sparse_attention*", "full attention is taken"},
+    Known{"tensor_parallel.*", "only autotp_size counts"},
+    Known{"expert_parallel.*", "only autoep_size counts"},
+    Known{"compile.*", "only 'enabled' counts"},
+    Known{"communication_data_type", ""},
+    Known{"use_data_before_expert_parallel_", "ranks in the default order are taken"},
+    Known{"gradient_accumulation_dtype", ""},
+    Known{"torch_autocast*", "16-bit products are taken"},
+    Known{"seq_parallel_communication_data_type", "the model's type is taken"},
+    Known{"quantize_training*", "not counted"},
+    Known{"eigenvalue*", ""},
+    Known{"progressive_layer_drop*", "all layers are taken"},
 };
 
 constexpr std::array kTaken = {
-    Taken{"zero_optimization.contiguous_gradients", "true"},  Taken{"zero_optimization.reduce_scatter", "true"},
-    Taken{"zero_optimization.allgather_partitions", "true"},  Taken{"zero_optimization.allgather_bucket_size", "5e8"},
-    Taken{"zero_optimization.reduce_bucket_size", "5e8"},     Taken{"zero_optimization.stage3_max_live_parameters", "1e9"},
-    Taken{"zero_optimization.round_robin_gradients", "false"}, Taken{"zero_optimization.offload_optimizer.pin_memory", "true"},
+    Taken{"zero_optimization.contiguous_gradients", "true"},
+    Taken{"zero_optimization.reduce_scatter", "true"},
+    Taken{"zero_optimization.allgather_partitions", "true"},
+    Taken{"zero_optimization.allgather_bucket_size", "5e8"},
+    Taken{"zero_optimization.reduce_bucket_size", "5e8"},
+    Taken{"zero_optimization.stage3_max_live_parameters", "1e9"},
+    Taken{"zero_optimization.round_robin_gradients", "false"},
+    Taken{"zero_optimization.offload_optimizer.pin_memory", "true"},
     Taken{"zero_optimization.offload_param.pin_memory", "true"},
 };
 
@@ -104,9 +158,10 @@ Result<bool> read_quantised(Settings& s, Reading& out) {
   if (mics && *mics > 0) t.shard_ranks = *mics;
   if (t.zero < 3 && (t.quantised_gathers || t.quantised_reduction || t.secondary_shard)) {
     const char* key = t.quantised_gathers ? "zero_optimization.zero_quantized_weights"
-                      : t.secondary_shard ? "zero_optimization.zero_hpz_partition_size" : "zero_optimization.zero_quantized_gradients";
-    find(out, "zero_plus_plus_without_stage_3", false, s.pos(key), "ZeRO++ works on the gathers and reductions of stage 3; here it does nothing",
-         "set \"stage\": 3, or drop it");
+                      : t.secondary_shard ? "zero_optimization.zero_hpz_partition_size"
+                                          : "zero_optimization.zero_quantized_gradients";
+    find(out, "zero_plus_plus_without_stage_3", false, s.pos(key),
+         "ZeRO++ works on the gathers and reductions of stage 3; here it does nothing", "set \"stage\": 3, or drop it");
     t.quantised_gathers = t.quantised_reduction = t.secondary_shard = false;
   }
   return true;
@@ -123,18 +178,23 @@ Result<bool> read_zero(Settings& s, Reading& out) {
   if (t.zero <= 1) {
     if (overlap && *overlap) {
       find(out, "overlap_comm_without_stage_2", false, s.pos("zero_optimization.overlap_comm"),
-           fmt::format("overlap_comm hides nothing at stage {}: gradients are reduced at the end of the accumulation", t.zero),
+           fmt::format("overlap_comm hides nothing at stage {}: gradients are reduced at the end of the accumulation",
+                       t.zero),
            "use stage 2 with gradient_accumulation_steps 1, or drop it");
     }
     t.overlap_grad_reduce = true;  // no such choice below stage 2: the engine knows
   } else if (!t.overlap_grad_reduce) {
-    find(out, "reduction_not_overlapped", false, overlap ? s.pos("zero_optimization.overlap_comm") : s.pos("zero_optimization.stage"),
-         fmt::format("overlap_comm is off{}: each bucket's reduction stops the backward", overlap ? "" : " by default at this stage"), "set \"overlap_comm\": true");
+    find(out, "reduction_not_overlapped", false,
+         overlap ? s.pos("zero_optimization.overlap_comm") : s.pos("zero_optimization.stage"),
+         fmt::format("overlap_comm is off{}: each bucket's reduction stops the backward",
+                     overlap ? "" : " by default at this stage"),
+         "set \"overlap_comm\": true");
   }
   TRY_INTO(const auto prefetch, s.number("zero_optimization.stage3_prefetch_bucket_size", 0, 1e15));
   t.overlap_param_gather = !(t.zero == 3 && prefetch && *prefetch == 0);
   if (!t.overlap_param_gather) {
-    find(out, "no_prefetch", false, s.pos("zero_optimization.stage3_prefetch_bucket_size"), "a prefetch bucket of 0 gathers each layer when it is needed, in the open",
+    find(out, "no_prefetch", false, s.pos("zero_optimization.stage3_prefetch_bucket_size"),
+         "a prefetch bucket of 0 gathers each layer when it is needed, in the open",
          "leave stage3_prefetch_bucket_size out (5e7 elements)");
   }
   TRY_INTO([[maybe_unused]] const bool offload, read_offload(s, out));
@@ -159,7 +219,8 @@ Result<bool> read_types(Settings& s, Reading& out) {
     s.mark("communication_data_type", Use::kNotModelled, "gradients travel in the model's type");
   }
   if (wire && *wire == "fp32" && out.dtype && *out.dtype != hardware::Dtype::kFp32) {
-    find(out, "gradients_travel_in_fp32", false, s.pos("communication_data_type"), "gradients travel in fp32: twice the bytes of the model's type",
+    find(out, "gradients_travel_in_fp32", false, s.pos("communication_data_type"),
+         "gradients travel in fp32: twice the bytes of the model's type",
          "leave communication_data_type out where the loss allows it");
   }
   return true;
@@ -168,8 +229,9 @@ Result<bool> read_types(Settings& s, Reading& out) {
 }  // namespace
 
 Result<bool> read_deepspeed(Settings& s, Reading& out) {
-  if (out.framework.empty() || out.framework == "Hugging Face Trainer" || out.framework == "accelerate") out.framework = "DeepSpeed";
-  out.software = parallel::Framework::kDeepspeed;
+  if (out.framework.empty() || out.framework == "Hugging Face Trainer" || out.framework == "accelerate")
+    out.framework = "DeepSpeed";
+  if (out.software != parallel::Framework::kMegatronDeepspeed) out.software = parallel::Framework::kDeepspeed;
   TRY_INTO([[maybe_unused]] const bool batch, read_batch(s, out));
   TRY_INTO([[maybe_unused]] const bool zero, read_zero(s, out));
   TRY_INTO([[maybe_unused]] const bool types, read_types(s, out));
@@ -190,7 +252,8 @@ Result<bool> read_deepspeed(Settings& s, Reading& out) {
   out.strategy.sync_every_micro_step = out.strategy.zero >= 2;
   if (out.strategy.zero >= 2 && out.strategy.accumulate > 1) {
     find(out, "accumulation_reduces_each_micro_step", false, s.pos("gradient_accumulation_steps"),
-         fmt::format("stage {} reduces gradients in each of the {} micro-steps; accumulation saves no traffic", out.strategy.zero, out.strategy.accumulate),
+         fmt::format("stage {} reduces gradients in each of the {} micro-steps; accumulation saves no traffic",
+                     out.strategy.zero, out.strategy.accumulate),
          "use stage 1 if it fits, or a larger train_micro_batch_size_per_gpu with fewer steps");
   }
   s.as_taken(kTaken);

@@ -16,8 +16,10 @@ void compare_model(const parallel::Job& job, const Export& written, std::vector<
   if (!reading || !reading->model) return;
   const double asked = model::count_parameters(job.model).total, said = model::count_parameters(*reading->model).total;
   if (asked != said) {
-    notices.push_back(fmt::format("Megatron's arguments describe {:.4g} B parameters, the model has {:.4g} B: what {} has beside the usual layers is yours to add", said / 1e9,
-                                  asked / 1e9, job.model.name));
+    notices.push_back(
+        fmt::format("Megatron's arguments describe {:.4g} B parameters, the model has {:.4g} B: what {} has beside the "
+                    "usual layers is yours to add",
+                    said / 1e9, asked / 1e9, job.model.name));
   }
 }
 
@@ -29,7 +31,8 @@ Result<Export> export_settings(const parallel::Job& job, const parallel::Strateg
   Expressing e(job, strategy);
   const Machines machines = machines_of(job);
   if (machines.hosts * machines.per_host != job.gpus) {
-    e.note(fmt::format("{} GPUs do not fill hosts of {}: the launch line starts {} processes", job.gpus, machines.per_host, machines.hosts * machines.per_host));
+    e.note(fmt::format("{} GPUs do not fill hosts of {}: the launch line starts {} processes", job.gpus,
+                       machines.per_host, machines.hosts * machines.per_host));
   }
   if (target == Target::kMegatron || target == Target::kNemo) {
     TRY_INTO([[maybe_unused]] const bool ok, express_megatron(e));

@@ -21,8 +21,12 @@ struct Argument {
 
 class Arguments {
  public:
-  void set(std::string key, double value, std::string_view section) { list_.push_back({std::move(key), fmt::format("{:.0f}", value), section}); }
-  void word(std::string key, std::string value, std::string_view section) { list_.push_back({std::move(key), std::move(value), section}); }
+  void set(std::string key, double value, std::string_view section) {
+    list_.push_back({std::move(key), fmt::format("{:.0f}", value), section});
+  }
+  void word(std::string key, std::string value, std::string_view section) {
+    list_.push_back({std::move(key), std::move(value), section});
+  }
   void flag(bool on, std::string key, std::string_view section) {
     if (on) list_.push_back({std::move(key), "", section});
   }
@@ -40,7 +44,8 @@ void add_experts(const model::Model& m, Arguments& out, bool recipe) {
   if (m.moe->shared_ffn_hidden > 0) out.set("moe_shared_expert_intermediate_size", m.moe->shared_ffn_hidden, "model");
   out.flag(m.moe->shared_gate, "moe_shared_expert_gate", "model");
   if (m.moe->first_layer > 0) {
-    out.word("moe_layer_freq", fmt::format("([0]*{}+[1]*{})", m.moe->first_layer, m.layers - m.moe->first_layer), "model");
+    out.word("moe_layer_freq", fmt::format("([0]*{}+[1]*{})", m.moe->first_layer, m.layers - m.moe->first_layer),
+             "model");
   } else if (m.moe->every > 1) {
     out.set("moe_layer_freq", m.moe->every, "model");
   }
@@ -94,7 +99,8 @@ void add_pipeline(const parallel::Job& job, const Strategy& s, Arguments& out, b
   if (!chunks.empty()) {
     out.word("pipeline_model_parallel_layout", layout_text(chunks), "model");
   } else if (s.virtual_stages > 1) {
-    out.set(recipe ? "virtual_pipeline_model_parallel_size" : "num_virtual_stages_per_pipeline_rank", s.virtual_stages, "model");
+    out.set(recipe ? "virtual_pipeline_model_parallel_size" : "num_virtual_stages_per_pipeline_rank", s.virtual_stages,
+            "model");
   }
 }
 
@@ -112,7 +118,9 @@ void add_sharding(const Strategy& s, Arguments& out) {
 void add_precision(const parallel::Job& job, Arguments& out, bool recipe) {
   using hardware::Dtype;
   if (recipe) {
-    const char* word = job.dtype == Dtype::kFp8 ? "bf16_with_fp8_delayed_scaling_mixed" : job.dtype == Dtype::kFp16 ? "fp16_mixed" : "bf16_mixed";
+    const char* word = job.dtype == Dtype::kFp8    ? "bf16_with_fp8_delayed_scaling_mixed"
+                       : job.dtype == Dtype::kFp16 ? "fp16_mixed"
+                                                   : "bf16_mixed";
     if (job.dtype != Dtype::kFp32 && job.dtype != Dtype::kTf32) out.word("mixed_precision", word, "");
     out.word("grad_reduce_in_fp32", job.fp32_gradients ? "true" : "false", "ddp");
     return;
@@ -159,19 +167,26 @@ std::string dashed(std::string key) {
 
 std::vector<File> write_megatron(const Expressing& e) {
   const Machines machines = machines_of(e.job());
-  std::string text = "#!/bin/bash\n# Megatron-LM: " + parallel::title(e.strategy()) + "\n# Tokenizer, data, learning rate and checkpoints are yours to add.\n";
+  std::string text = "#!/bin/bash\n# Megatron-LM: " + parallel::title(e.strategy()) +
+                     "\n# Tokenizer, data, learning rate and checkpoints are yours to add.\n";
   text += environment_lines(e.job(), e.strategy(), Target::kMegatron);
-  text += fmt::format("torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint \"$MASTER_ADDR:29500\" \\\n    pretrain_gpt.py", machines.hosts,
-                      machines.per_host);
+  text += fmt::format(
+      "torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint \"$MASTER_ADDR:29500\" \\\n    "
+      "pretrain_gpt.py",
+      machines.hosts, machines.per_host);
   const Arguments arguments = arguments_of(e, false);
   for (const Argument& argument : arguments.list()) {
     const bool quote = argument.value.find_first_of("|*()[]") != std::string::npos;
     // --cpu-offloading is a field of the transformer's config; its argument is the number of layers.
     if (argument.key == "cpu_offloading") {
-      text += fmt::format(" \\\n    --cpu-offloading-num-layers {}", std::max(1, e.job().model.layers / e.strategy().pipeline));
+      text += fmt::format(" \\\n    --cpu-offloading-num-layers {}",
+                          std::max(1, e.job().model.layers / e.strategy().pipeline));
       continue;
     }
-    text += fmt::format(" \\\n    --{}{}", dashed(argument.key), argument.value.empty() ? "" : quote ? " '" + argument.value + "'" : " " + argument.value);
+    text += fmt::format(" \\\n    --{}{}", dashed(argument.key),
+                        argument.value.empty() ? ""
+                        : quote                ? " '" + argument.value + "'"
+                                               : " " + argument.value);
   }
   return {{"train.sh", text + "\n"}};
 }
@@ -179,16 +194,22 @@ std::vector<File> write_megatron(const Expressing& e) {
 std::vector<File> write_nemo(const Expressing& e) {
   const Machines machines = machines_of(e.job());
   std::string text = "# Megatron-Bridge: " + parallel::title(e.strategy()) + "\n";
-  for (const Variable& v : environment(e.job(), e.strategy(), Target::kNemo)) text += fmt::format("# export {}={}  # {}\n", v.name, v.value, v.reason);
-  text += fmt::format("# torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint $MASTER_ADDR:29500 train.py --config-file recipe.yaml\n", machines.hosts,
-                      machines.per_host);
+  for (const Variable& v : environment(e.job(), e.strategy(), Target::kNemo))
+    text += fmt::format("# export {}={}  # {}\n", v.name, v.value, v.reason);
+  text += fmt::format(
+      "# torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint $MASTER_ADDR:29500 train.py "
+      "--config-file recipe.yaml\n",
+      machines.hosts, machines.per_host);
   const Arguments arguments = arguments_of(e, true);
   for (const std::string_view section : {"model", "train", "optimizer", "ddp", "dist", "comm_overlap"}) {
     std::string lines;
     for (const Argument& argument : arguments.list()) {
       if (argument.section != section) continue;
       const bool quote = argument.value.find_first_of("|*[]") != std::string::npos;
-      lines += fmt::format("  {}: {}\n", argument.key, argument.value.empty() ? "true" : quote ? "\"" + argument.value + "\"" : argument.value);
+      lines += fmt::format("  {}: {}\n", argument.key,
+                           argument.value.empty() ? "true"
+                           : quote                ? "\"" + argument.value + "\""
+                                                  : argument.value);
     }
     if (!lines.empty()) text += fmt::format("{}:\n{}", section, lines);
   }

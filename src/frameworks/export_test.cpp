@@ -47,14 +47,21 @@ Strategy random_strategy(Draw& draw, const parallel::Job& job) {
   s.micro_batch = draw.power(2);
   s.sequence_parallel = s.tensor > 1 && draw.coin();
   s.zero = draw.below(4);
-  constexpr parallel::Sharder kShardersOfStage1[] = {parallel::Sharder::kMegatronOptimizer, parallel::Sharder::kDeepspeed};
-  s.sharder = s.zero == 0 ? parallel::Sharder::kDdp : s.zero == 1 ? kShardersOfStage1[draw.below(2)] : draw.coin() ? parallel::Sharder::kFsdp : parallel::Sharder::kDeepspeed;
+  constexpr parallel::Sharder kShardersOfStage1[] = {parallel::Sharder::kMegatronOptimizer,
+                                                     parallel::Sharder::kDeepspeed};
+  s.sharder = s.zero == 0   ? parallel::Sharder::kDdp
+              : s.zero == 1 ? kShardersOfStage1[draw.below(2)]
+              : draw.coin() ? parallel::Sharder::kFsdp
+                            : parallel::Sharder::kDeepspeed;
   if (s.zero == 3 && draw.coin()) s.shard_ranks = draw.power(2);
-  if (s.zero == 3 && s.sharder == parallel::Sharder::kDeepspeed) s.quantised_gathers = draw.coin(), s.secondary_shard = draw.coin(), s.quantised_reduction = draw.coin();
+  if (s.zero == 3 && s.sharder == parallel::Sharder::kDeepspeed)
+    s.quantised_gathers = draw.coin(), s.secondary_shard = draw.coin(), s.quantised_reduction = draw.coin();
   s.reshard_after_forward = s.zero != 2 && (s.zero < 3 || draw.coin());
   s.recompute = static_cast<parallel::Recompute>(draw.below(3));
   s.offload = static_cast<parallel::Offload>(std::max(0, draw.below(8) - 3));
-  s.schedule = s.virtual_stages > 1 ? parallel::Schedule::kInterleaved : draw.coin() ? parallel::Schedule::kOneForwardOneBackward : parallel::Schedule::kGpipe;
+  s.schedule = s.virtual_stages > 1 ? parallel::Schedule::kInterleaved
+               : draw.coin()        ? parallel::Schedule::kOneForwardOneBackward
+                                    : parallel::Schedule::kGpipe;
   if (s.pipeline == 1) s.schedule = parallel::Schedule::kOneForwardOneBackward;
   s.overlap_grad_reduce = draw.coin();
   s.overlap_param_gather = draw.coin();
@@ -92,14 +99,18 @@ void check_round_trip(const parallel::Job& job, const Strategy& asked, Target ta
   ASSERT_TRUE(back) << format(back.error()) << written->files.front().text;
   const auto expressed = parallel::completed(job, written->expressed);
   ASSERT_TRUE(expressed) << format(expressed.error());
-  EXPECT_EQ(parallel::to_text(*back), parallel::to_text(*expressed)) << name(target) << "\n" << written->files.front().text;
-  EXPECT_TRUE(*back == *expressed) << name(target) << ": " << parallel::to_text(*back) << "\n" << written->files.front().text << written->files.back().text;
+  EXPECT_EQ(parallel::to_text(*back), parallel::to_text(*expressed)) << name(target) << "\n"
+                                                                     << written->files.front().text;
+  EXPECT_TRUE(*back == *expressed) << name(target) << ": " << parallel::to_text(*back) << "\n"
+                                   << written->files.front().text << written->files.back().text;
   EXPECT_EQ(again.global_batch, job.global_batch);
   if (parallel::to_text(*expressed) != parallel::to_text(asked)) {
     const bool said = !written->notices.empty() || asked.accumulate == 1 || asked.zero == 0;
-    EXPECT_TRUE(said) << name(target) << ": " << parallel::to_text(asked) << " became " << parallel::to_text(*expressed);
+    EXPECT_TRUE(said) << name(target) << ": " << parallel::to_text(asked) << " became "
+                      << parallel::to_text(*expressed);
   }
-  for (const Setting& setting : reading->settings) EXPECT_NE(setting.use, Use::kUnknown) << name(target) << " " << setting.key;
+  for (const Setting& setting : reading->settings)
+    EXPECT_NE(setting.use, Use::kUnknown) << name(target) << " " << setting.key;
 }
 
 void round_trips(const std::string& model, Target target, int wanted) {
@@ -143,7 +154,8 @@ TEST(Export, WhatAFrameworkHasNotIsRefusedWithAWayOut) {
   s.accumulate = 32;
   const auto written = export_settings(job, s, Target::kDeepspeed);
   ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().message, "DeepSpeed's JSON has no settings for pipeline parallelism: its stages are written in the model's code");
+  EXPECT_EQ(written.error().message,
+            "DeepSpeed's JSON has no settings for pipeline parallelism: its stages are written in the model's code");
   EXPECT_FALSE(written.error().notes.empty());
 }
 
@@ -158,7 +170,8 @@ TEST(Export, RankMapPutsTensorFastestAndPipelineSlowest) {
   s.pipeline = 2;
   s.data = 2;
   EXPECT_EQ(rank_map(job, s),
-            "rank,host,local_rank,tensor,context,data,pipeline\n0,host-1,0,0,0,0,0\n1,host-1,1,1,0,0,0\n2,host-1,2,0,0,1,0\n3,host-1,3,1,0,1,0\n"
+            "rank,host,local_rank,tensor,context,data,pipeline\n0,host-1,0,0,0,0,0\n1,host-1,1,1,0,0,0\n2,host-1,2,0,0,"
+            "1,0\n3,host-1,3,1,0,1,0\n"
             "4,host-1,4,0,0,0,1\n5,host-1,5,1,0,0,1\n6,host-1,6,0,0,1,1\n7,host-1,7,1,0,1,1\n");
 }
 

@@ -18,14 +18,14 @@ class Expressing {
 
   /// Sets a field; a notice where that changes it.
   template <class T>
-  void take(T parallel::Strategy::* field, T value, std::string notice) {
+  void take(T parallel::Strategy::*field, T value, std::string notice) {
     if (strategy_.*field == value) return;
     strategy_.*field = std::move(value);
     notices_.push_back(std::move(notice));
   }
   /// Sets a field that has no meaning here.
   template <class T>
-  void plain(T parallel::Strategy::* field, T value) {
+  void plain(T parallel::Strategy::*field, T value) {
     strategy_.*field = std::move(value);
   }
   void note(std::string notice) { notices_.push_back(std::move(notice)); }

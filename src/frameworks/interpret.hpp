@@ -19,10 +19,10 @@ struct Launch {
   std::optional<int> hosts;
   std::optional<int> gpus_per_host;
   std::optional<int> gpus;
-  SourcePos pos;                      ///< of what gave the numbers
-  std::vector<Setting> settings;      ///< of the launchers, classified
-  std::vector<Setting> arguments;     ///< of the program
-  std::string accelerate_config;      ///< files that the launch line names
+  SourcePos pos;                   ///< of what gave the numbers
+  std::vector<Setting> settings;   ///< of the launchers, classified
+  std::vector<Setting> arguments;  ///< of the program
+  std::string accelerate_config;   ///< files that the launch line names
   std::string deepspeed_config;
   std::optional<std::string> mixed_precision;  ///< accelerate launch --mixed_precision
   bool uses_accelerate = false;
@@ -45,7 +45,8 @@ Result<bool> read_accelerate(Settings& settings, Reading& out, std::string& deep
 Result<bool> read_trainer(Settings& settings, Reading& out);
 Result<bool> read_nemo(Settings& settings, Reading& out);
 
-/// A catalogue name for what frameworks call a model ("meta-llama/Meta-Llama-3-8B", "llama3_8b"); no value if none fits.
+/// A catalogue name for what frameworks call a model ("meta-llama/Meta-Llama-3-8B", "llama3_8b"); no value if none
+/// fits.
 std::optional<std::string> catalogue_model(std::string_view name);
 
 inline void find(Reading& out, std::string id, bool refused, SourcePos pos, std::string what, std::string fix) {

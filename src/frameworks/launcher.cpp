@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // torchrun, srun and sbatch, deepspeed, accelerate launch, mpirun: how many processes start, and what they are given.
-// Options as in torch/distributed/run.py, deepspeed/launcher/runner.py, accelerate/commands/launch.py, srun(1), mpirun(1).
+// Options as in torch/distributed/run.py, deepspeed/launcher/runner.py, accelerate/commands/launch.py, srun(1),
+// mpirun(1).
 #include "interpret.hpp"
 
 #include <chokepoint/base/text.hpp>
@@ -32,41 +33,156 @@ Tool tool_of(std::string_view word) {
 
 std::string_view name(Tool tool) {
   switch (tool) {
-    case Tool::kTorchrun: return "torchrun";
-    case Tool::kSrun: return "srun";
-    case Tool::kMpirun: return "mpirun";
-    case Tool::kDeepspeed: return "deepspeed";
-    case Tool::kAccelerate: return "accelerate launch";
-    case Tool::kNone: break;
+    case Tool::kTorchrun:
+      return "torchrun";
+    case Tool::kSrun:
+      return "srun";
+    case Tool::kMpirun:
+      return "mpirun";
+    case Tool::kDeepspeed:
+      return "deepspeed";
+    case Tool::kAccelerate:
+      return "accelerate launch";
+    case Tool::kNone:
+      break;
   }
   return "launcher";
 }
 
 bool is_python(std::string_view word) { return base_name(word).starts_with("python"); }
-bool is_option(std::string_view word) {
-  return word.size() > 1 && word.front() == '-' && !to_number(word);
-}
+bool is_option(std::string_view word) { return word.size() > 1 && word.front() == '-' && !to_number(word); }
 
 /// Options of launchers that take no value.
-constexpr std::array kBare = {"standalone", "no_python", "run_path", "exclusive", "label", "l", "u", "unbuffered", "overlap",
-                              "contiguous", "multi_gpu", "use_fsdp", "use_deepspeed", "use_megatron_lm", "tpu", "no_local_rank",
-                              "allow_run_as_root", "force_multi", "no_ssh", "v", "kill_on_bad_exit_code", "dynamo_use_fullgraph",
-                              "quiet", "same_network", "bind_to_none", "oversubscribe", "tag_output", "debug"};
+constexpr std::array kBare = {"standalone",
+                              "no_python",
+                              "run_path",
+                              "exclusive",
+                              "label",
+                              "l",
+                              "u",
+                              "unbuffered",
+                              "overlap",
+                              "contiguous",
+                              "multi_gpu",
+                              "use_fsdp",
+                              "use_deepspeed",
+                              "use_megatron_lm",
+                              "tpu",
+                              "no_local_rank",
+                              "allow_run_as_root",
+                              "force_multi",
+                              "no_ssh",
+                              "v",
+                              "kill_on_bad_exit_code",
+                              "dynamo_use_fullgraph",
+                              "quiet",
+                              "same_network",
+                              "bind_to_none",
+                              "oversubscribe",
+                              "tag_output",
+                              "debug"};
 /// Of those with a value: no bearing on time (addresses, names, logs).
-constexpr std::array kQuiet = {"master_addr", "master_port", "rdzv_id", "rdzv_backend", "rdzv_endpoint", "rdzv_conf", "node_rank",
-                               "max_restarts", "tee", "role", "redirects", "log_dir", "r", "t", "start_method", "monitor_interval",
-                               "local_addr", "local_ranks_filter", "machine_rank", "main_process_ip", "main_process_port", "hostfile",
-                               "job_name", "J", "output", "o", "error", "e", "time", "partition", "p", "account", "A", "mem", "jobid",
-                               "kill_on_bad_exit", "K", "wait", "container_image", "container_mounts", "container_name",
-                               "container_workdir", "no_container_mount_home", "mpi", "export", "comment", "signal", "qos", "q",
-                               "reservation", "mail_type", "mail_user", "open_mode", "chdir", "D", "constraint", "C", "nodelist", "w",
-                               "exclude", "x", "requeue", "dependency", "array", "main_training_function", "rdzv_backend", "launcher",
-                               "launcher_args", "ssh_port", "tag", "module", "H", "host", "mca", "hint", "label", "input", "threads_per_core",
-                               "deepspeed_multinode_launcher", "deepspeed_hostfile", "chdir", "nice", "propagate"};
+constexpr std::array kQuiet = {"master_addr",
+                               "master_port",
+                               "rdzv_id",
+                               "rdzv_backend",
+                               "rdzv_endpoint",
+                               "rdzv_conf",
+                               "node_rank",
+                               "max_restarts",
+                               "tee",
+                               "role",
+                               "redirects",
+                               "log_dir",
+                               "r",
+                               "t",
+                               "start_method",
+                               "monitor_interval",
+                               "local_addr",
+                               "local_ranks_filter",
+                               "machine_rank",
+                               "main_process_ip",
+                               "main_process_port",
+                               "hostfile",
+                               "job_name",
+                               "J",
+                               "output",
+                               "o",
+                               "error",
+                               "e",
+                               "time",
+                               "partition",
+                               "p",
+                               "account",
+                               "A",
+                               "mem",
+                               "jobid",
+                               "kill_on_bad_exit",
+                               "K",
+                               "wait",
+                               "container_image",
+                               "container_mounts",
+                               "container_name",
+                               "container_workdir",
+                               "no_container_mount_home",
+                               "mpi",
+                               "export",
+                               "comment",
+                               "signal",
+                               "qos",
+                               "q",
+                               "reservation",
+                               "mail_type",
+                               "mail_user",
+                               "open_mode",
+                               "chdir",
+                               "D",
+                               "constraint",
+                               "C",
+                               "nodelist",
+                               "w",
+                               "exclude",
+                               "x",
+                               "requeue",
+                               "dependency",
+                               "array",
+                               "main_training_function",
+                               "rdzv_backend",
+                               "launcher",
+                               "launcher_args",
+                               "ssh_port",
+                               "tag",
+                               "module",
+                               "H",
+                               "host",
+                               "mca",
+                               "hint",
+                               "label",
+                               "input",
+                               "threads_per_core",
+                               "deepspeed_multinode_launcher",
+                               "deepspeed_hostfile",
+                               "chdir",
+                               "nice",
+                               "propagate"};
 /// What binds processes to cores can change host time, which the model takes as bound.
-constexpr std::array kPlacement = {"cpus_per_task", "c", "cpu_bind", "gpu_bind", "gres_flags", "mem_bind", "bind_to", "map_by",
-                                   "switches", "num_cpu_threads_per_process", "bind_cores_to_rank", "distribution", "m",
-                                   "ntasks_per_socket", "dynamo_backend", "numa_binding", "enable_cpu_affinity"};
+constexpr std::array kPlacement = {"cpus_per_task",
+                                   "c",
+                                   "cpu_bind",
+                                   "gpu_bind",
+                                   "gres_flags",
+                                   "mem_bind",
+                                   "bind_to",
+                                   "map_by",
+                                   "switches",
+                                   "num_cpu_threads_per_process",
+                                   "bind_cores_to_rank",
+                                   "distribution",
+                                   "m",
+                                   "ntasks_per_socket",
+                                   "dynamo_backend",
+                                   "numa_binding",
+                                   "enable_cpu_affinity"};
 
 template <std::size_t N>
 bool in(const std::array<const char*, N>& words, std::string_view key) {
@@ -148,8 +264,9 @@ class Walk {
       key = key.substr(0, equals);
     } else {
       std::replace(key.begin(), key.end(), '-', '_');
-      const bool takes = !in(kBare, key) && at_ < words_.size() && !is_option(words_[at_].text) && !is_python(words_[at_].text) &&
-                         tool_of(words_[at_].text) == Tool::kNone && !words_[at_].text.ends_with(".py");
+      const bool takes = !in(kBare, key) && at_ < words_.size() && !is_option(words_[at_].text) &&
+                         !is_python(words_[at_].text) && tool_of(words_[at_].text) == Tool::kNone &&
+                         !words_[at_].text.ends_with(".py");
       if (takes) value = words_[at_++].text;
     }
     std::replace(key.begin(), key.end(), '-', '_');
@@ -166,11 +283,13 @@ class Walk {
       if (slot) counts.pos = setting.pos;
       if (!slot) setting.use = Use::kNotModelled, setting.note = "not a number here: the size comes from the cluster";
     };
-    if (key == "nnodes" || key == "num_nodes" || key == "num_machines" || (tool_ == Tool::kSrun && (key == "nodes" || key == "N"))) {
+    if (key == "nnodes" || key == "num_nodes" || key == "num_machines" ||
+        (tool_ == Tool::kSrun && (key == "nodes" || key == "N"))) {
       const std::size_t colon = value.find(':');
       number(counts.hosts, std::string_view(value).substr(colon == std::string::npos ? 0 : colon + 1));
       if (colon != std::string::npos && counts.hosts) setting.note = "elastic: the largest size is taken";
-    } else if (key == "nproc_per_node" || key == "num_gpus" || key == "ntasks_per_node" || key == "npernode" || key == "N") {
+    } else if (key == "nproc_per_node" || key == "num_gpus" || key == "ntasks_per_node" || key == "npernode" ||
+               key == "N") {
       number(counts.per_host, value);
     } else if (key == "gpus_per_node" || key == "gres") {
       const std::size_t colon = value.rfind(':');
@@ -211,7 +330,8 @@ class Walk {
         if (equals != std::string::npos && equals > 0) {  // Hydra's section.option=value
           std::size_t begin = 0;
           while (begin < equals && (word.text[begin] == '+' || word.text[begin] == '~')) ++begin;
-          out_.arguments.push_back({word.text.substr(begin, equals - begin), word.text.substr(equals + 1), word.pos, Use::kUnknown, ""});
+          out_.arguments.push_back(
+              {word.text.substr(begin, equals - begin), word.text.substr(equals + 1), word.pos, Use::kUnknown, ""});
         } else if (word.text != "\\") {
           out_.arguments.push_back({word.text, "", word.pos, Use::kUnknown, "a word without an option"});
         }
@@ -261,7 +381,8 @@ const std::vector<Word>* training_command(const Script& script) {
   return best;
 }
 
-void combine(const Walk& walk, const Counts& slurm, std::optional<int> slurm_gpus, Launch& out, std::vector<Finding>& findings) {
+void combine(const Walk& walk, const Counts& slurm, std::optional<int> slurm_gpus, Launch& out,
+             std::vector<Finding>& findings) {
   // The innermost launcher starts the ranks; Slurm's own tasks count where nothing else does.
   Counts counts;
   bool found = false;
@@ -322,7 +443,8 @@ Result<Launch> read_launch(const Script& script, std::vector<Finding>& findings)
       out.settings.push_back(std::move(setting));
     }
   }
-  combine(walk, allotted.counts(Tool::kSrun), walk.slurm_gpus() ? walk.slurm_gpus() : allotted.slurm_gpus(), out, findings);
+  combine(walk, allotted.counts(Tool::kSrun), walk.slurm_gpus() ? walk.slurm_gpus() : allotted.slurm_gpus(), out,
+          findings);
   return out;
 }
 

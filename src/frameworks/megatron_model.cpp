@@ -40,8 +40,10 @@ Result<bool> read_moe_layers(Settings& s, model::Moe& moe, int layers) {
       std::size_t end = i + 1;
       while (end < text->size() && (*text)[end] >= '0' && (*text)[end] <= '9') ++end;
       const int count = to_int(std::string_view(*text).substr(i + 1, end - i - 1)).value_or(-1);
-      if (value < 0 || count < 1 || count > layers) return fail("moe-layer-freq: cannot read the pattern", s.pos("moe_layer_freq"));
-      if (pattern.size() > static_cast<std::size_t>(layers)) return fail("moe-layer-freq: more entries than layers", s.pos("moe_layer_freq"));
+      if (value < 0 || count < 1 || count > layers)
+        return fail("moe-layer-freq: cannot read the pattern", s.pos("moe_layer_freq"));
+      if (pattern.size() > static_cast<std::size_t>(layers))
+        return fail("moe-layer-freq: more entries than layers", s.pos("moe_layer_freq"));
       pattern.insert(pattern.end(), static_cast<std::size_t>(count - 1), value);
       i = end - 1;
     }
@@ -99,13 +101,16 @@ Result<bool> read_latent_attention(Settings& s, model::Model& m) {
 
 Result<bool> read_attention(Settings& s, const Reading& out, model::Model& m) {
   TRY_INTO(const auto heads, s.integer("num_attention_heads", 1, 1 << 16));
-  if (!heads) return fail("num-attention-heads is missing beside num-layers and hidden-size", s.pos("num_layers"), {"add it, or give --model"});
+  if (!heads)
+    return fail("num-attention-heads is missing beside num-layers and hidden-size", s.pos("num_layers"),
+                {"add it, or give --model"});
   m.heads = *heads;
   const bool grouped = s.flag("group_query_attention");
   TRY_INTO(const auto groups, s.integer("num_query_groups", 1, 1 << 16));
-  // On the command line num-query-groups does nothing without the switch; the sections of Megatron-Bridge have no switch.
+  // On the command line num-query-groups does nothing without the switch; the sections of Megatron-Bridge have no
+  // switch.
   const bool switched = grouped || out.format == Format::kNemoYaml;
-  m.kv_heads = switched && groups ? *groups : m.heads;
+  m.kv_heads = switched && groups ? *groups : grouped ? 1 : m.heads;  // argparse's default is one group
   TRY_INTO(const auto channels, s.integer("kv_channels", 1, 1 << 14));
   m.head_dim = channels.value_or(m.hidden / m.heads);
   m.qkv_bias = s.flag("add_qkv_bias");
@@ -117,7 +122,8 @@ Result<bool> read_vocabulary(Settings& s, model::Model& m) {
   TRY_INTO(auto vocabulary, s.integer("vocab_size", 1, 1 << 24));
   TRY_INTO(const auto padded, s.integer("padded_vocab_size", 1, 1 << 24));
   TRY_INTO(const auto divisor, s.integer("make_vocab_size_divisible_by", 1, 1 << 20));
-  if (divisor) s.mark("make_vocab_size_divisible_by", *divisor == 128 ? Use::kUsed : Use::kNotModelled, "padded to 128 x tensor");
+  if (divisor)
+    s.mark("make_vocab_size_divisible_by", *divisor == 128 ? Use::kUsed : Use::kNotModelled, "padded to 128 x tensor");
   if (!vocabulary) vocabulary = padded;
   if (!vocabulary) {
     const auto tokenizer = s.text("tokenizer_type");
@@ -129,7 +135,8 @@ Result<bool> read_vocabulary(Settings& s, model::Model& m) {
     }
   }
   if (!vocabulary) {
-    return fail("the size of the vocabulary is in the tokenizer's files, not in these settings", s.has("tokenizer_type") ? s.pos("tokenizer_type") : s.pos("num_layers"),
+    return fail("the size of the vocabulary is in the tokenizer's files, not in these settings",
+                s.has("tokenizer_type") ? s.pos("tokenizer_type") : s.pos("num_layers"),
                 {"add --vocab-size to the arguments, or give --model here"});
   }
   m.vocab = *vocabulary;
@@ -148,13 +155,16 @@ Result<std::optional<model::Model>> read_megatron_model(Settings& s, Reading& ou
   m.layers = *layers;
   m.hidden = *hidden;
   TRY_INTO([[maybe_unused]] const bool attention, read_attention(s, out, m));
-  m.gated_mlp = s.flag("swiglu") || s.flag("gated_linear_unit") || s.text("activation").value_or("").find("glu") != std::string::npos;
+  m.gated_mlp = s.flag("swiglu") || s.flag("gated_linear_unit") || s.flag("quick_geglu") ||
+                s.text("activation").value_or("").find("glu") != std::string::npos;
   TRY_INTO(const auto width, s.integer("ffn_hidden_size", 1, 1 << 22));
   // arguments.py: 4 x hidden, or two thirds of it in multiples of 64 beside SwiGLU.
-  m.ffn_hidden = width.value_or(m.gated_mlp ? static_cast<int>(static_cast<long long>(*hidden) * 4 * 2 / 3 / 64 * 64) : 4 * *hidden);
+  m.ffn_hidden = width.value_or(m.gated_mlp ? static_cast<int>(static_cast<long long>(*hidden) * 4 * 2 / 3 / 64 * 64)
+                                            : 4 * *hidden);
   m.rms_norm = s.text("normalization").value_or("LayerNorm") == "RMSNorm";
-  m.tied_embeddings = !s.flag("untie_embeddings_and_output_weights") &&
-                      s.boolean("share_embeddings_and_output_weights").value_or(std::optional<bool>(true)).value_or(true);
+  m.tied_embeddings =
+      !s.flag("untie_embeddings_and_output_weights") &&
+      s.boolean("share_embeddings_and_output_weights").value_or(std::optional<bool>(true)).value_or(true);
   TRY_INTO(const auto linear_bias, s.boolean("add_bias_linear"));
   const bool bias = !s.flag("disable_bias_linear") && linear_bias.value_or(true);
   m.mlp_bias = m.attention_out_bias = bias;

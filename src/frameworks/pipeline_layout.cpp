@@ -39,13 +39,16 @@ Result<std::vector<int>> parse_layout(std::string_view text, const SourcePos& po
       std::size_t end = i + 1;
       while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end])) != 0) ++end;
       const auto count = to_int(text.substr(i + 1, end - i - 1));
-      if (!count || *count < 0 || !repeat(cells, unit, *count)) return fail("pipeline-model-parallel-layout: no usable number after '*'", pos);
+      if (!count || *count < 0 || !repeat(cells, unit, *count))
+        return fail("pipeline-model-parallel-layout: no usable number after '*'", pos);
       i = end - 1;
     } else if (c == 'E' || c == 't' || c == 'm' || c == 'L' || c == '|') {
       unit = cells.size();
       cells.push_back(c);
     } else if (c != ',' && c != ' ') {
-      return fail(fmt::format("pipeline-model-parallel-layout: '{}' is not one of E t m L | ( ) * ,", std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?'), pos);
+      return fail(fmt::format("pipeline-model-parallel-layout: '{}' is not one of E t m L | ( ) * ,",
+                              std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?'),
+                  pos);
     }
     if (cells.size() > kMostCells) return fail("pipeline-model-parallel-layout describes more than 65536 layers", pos);
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Megatron-Core's --pipeline-model-parallel-layout: "Et*3|(tt|)*29,m|L". E embedding, t decoder layer, m multi-token
-// prediction layer, L loss, | next stage, ,  nothing, x*n or (x)*n repeats (core/transformer/pipeline_parallel_layer_layout.py).
+// prediction layer, L loss, | next stage, ,  nothing, x*n or (x)*n repeats
+// (core/transformer/pipeline_parallel_layer_layout.py).
 #include <chokepoint/base/result.hpp>
 #include <span>
 #include <string>

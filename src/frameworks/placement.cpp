@@ -25,10 +25,12 @@ std::vector<Variable> environment(const parallel::Job& job, const parallel::Stra
   const bool megatron = target == Target::kMegatron || target == Target::kNemo;
   const bool before_blackwell = job.accelerator.architecture < hardware::Architecture::kBlackwell;
   if (megatron && s.tensor > 1 && s.zero < 2 && before_blackwell) {
-    out.push_back({"CUDA_DEVICE_MAX_CONNECTIONS", "1", "the backward's tensor-parallel collectives must start before the products that hide them"});
+    out.push_back({"CUDA_DEVICE_MAX_CONNECTIONS", "1",
+                   "the backward's tensor-parallel collectives must start before the products that hide them"});
   }
   if (target == Target::kTorchtitan || (target == Target::kAccelerate && s.zero == 3)) {
-    out.push_back({"PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True", "gathered units of different sizes come and go: without it memory fragments"});
+    out.push_back({"PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True",
+                   "gathered units of different sizes come and go: without it memory fragments"});
   }
   return out;
 }
@@ -67,8 +69,9 @@ std::string rank_map(const parallel::Job& job, const parallel::Strategy& s) {
     const int context = rank / s.tensor % s.context;
     const int replica = rank / (s.tensor * s.context) % data;
     const int stage = rank / (s.tensor * s.context * data);
-    fmt::format_to(std::back_inserter(out), "{},{},{},{},{},{},{}", rank, hosts[static_cast<std::size_t>(rank / machines.per_host)], rank % machines.per_host,
-                   tensor, context, replica, stage);
+    fmt::format_to(std::back_inserter(out), "{},{},{},{},{},{},{}", rank,
+                   hosts[static_cast<std::size_t>(rank / machines.per_host)], rank % machines.per_host, tensor, context,
+                   replica, stage);
     if (experts) fmt::format_to(std::back_inserter(out), ",{}", rank % s.expert);
     if (shards) fmt::format_to(std::back_inserter(out), ",{},{}", replica % s.shard_ranks, replica / s.shard_ranks);
     out += "\n";

@@ -12,21 +12,30 @@ namespace chokepoint::frameworks {
 
 std::string_view name(Format format) {
   switch (format) {
-    case Format::kScript: return "launch script";
-    case Format::kDeepspeedJson: return "DeepSpeed JSON";
-    case Format::kTorchtitan: return "torchtitan config";
-    case Format::kAccelerateYaml: return "accelerate YAML";
-    case Format::kNemoYaml: return "NeMo or Megatron-Bridge YAML";
+    case Format::kScript:
+      return "launch script";
+    case Format::kDeepspeedJson:
+      return "DeepSpeed JSON";
+    case Format::kTorchtitan:
+      return "torchtitan config";
+    case Format::kAccelerateYaml:
+      return "accelerate YAML";
+    case Format::kNemoYaml:
+      return "NeMo or Megatron-Bridge YAML";
   }
   return "";
 }
 
 std::string_view name(Use use) {
   switch (use) {
-    case Use::kUsed: return "used";
-    case Use::kNoEffect: return "no effect";
-    case Use::kNotModelled: return "not modelled";
-    case Use::kUnknown: return "unknown";
+    case Use::kUsed:
+      return "used";
+    case Use::kNoEffect:
+      return "no effect";
+    case Use::kNotModelled:
+      return "not modelled";
+    case Use::kUnknown:
+      return "unknown";
   }
   return "";
 }
@@ -35,7 +44,8 @@ std::optional<std::string> catalogue_model(std::string_view name) {
   std::string word = lower(name.substr(0, 200));
   if (const std::size_t slash = word.find_last_of('/'); slash != std::string::npos) word = word.substr(slash + 1);
   std::replace(word.begin(), word.end(), '_', '-');
-  for (const std::string_view ending : {"-hf", "-instruct", "-base", "-chat", "-it", "-v0.1", "-v0.3", "-pretrain-config", "-config"}) {
+  for (const std::string_view ending :
+       {"-hf", "-instruct", "-base", "-chat", "-it", "-v0.1", "-v0.3", "-pretrain-config", "-config"}) {
     if (word.ends_with(ending)) word.resize(word.size() - ending.size());
   }
   if (word.starts_with("meta-")) word = word.substr(5);
@@ -64,7 +74,8 @@ bool has_line(std::string_view text, std::initializer_list<std::string_view> beg
 }
 
 bool mentions(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
 /// Comments may hold commands in YAML and TOML, and anything in scripts.
@@ -77,9 +88,11 @@ std::string without_comments(std::string_view text) {
 }
 
 bool is_script(std::string_view text, bool shebang) {
-  const bool launcher = mentions(text, {"torchrun", "srun ", "mpirun", "deepspeed ", "accelerate launch", "torch.distributed", "python "});
+  const bool launcher = mentions(
+      text, {"torchrun", "srun ", "mpirun", "deepspeed ", "accelerate launch", "torch.distributed", "python "});
   const bool options = mentions(text, {" --", "\n--"}) || text.starts_with("--");
-  return options && (shebang || launcher || mentions(text, {"--tensor-model-parallel-size", "--micro-batch-size", "--num-layers"}));
+  return options && (shebang || launcher ||
+                     mentions(text, {"--tensor-model-parallel-size", "--micro-batch-size", "--num-layers"}));
 }
 
 }  // namespace
@@ -89,15 +102,20 @@ std::optional<Format> recognise(std::string_view text) {
   const std::string plain = without_comments(text);
   const std::string_view body = trim(plain);
   if (body.starts_with('{')) {
-    if (mentions(body, {"\"zero_optimization\"", "\"train_micro_batch_size_per_gpu\"", "\"train_batch_size\""})) return Format::kDeepspeedJson;
+    if (mentions(body, {"\"zero_optimization\"", "\"train_micro_batch_size_per_gpu\"", "\"train_batch_size\""}))
+      return Format::kDeepspeedJson;
     if (mentions(body, {"\"parallelism\""}) && mentions(body, {"\"training\""})) return Format::kTorchtitan;
     return std::nullopt;
   }
   if (is_script(body, shebang)) return Format::kScript;
-  if (has_line(body, {"[training]", "[parallelism]", "[experimental]", "[activation_checkpoint]", "[job]"})) return Format::kTorchtitan;
-  if (has_line(body, {"distributed_type:", "compute_environment:", "fsdp_config:", "parallelism_config:", "deepspeed_config:"})) return Format::kAccelerateYaml;
+  if (has_line(body, {"[training]", "[parallelism]", "[experimental]", "[activation_checkpoint]", "[job]"}))
+    return Format::kTorchtitan;
+  if (has_line(body, {"distributed_type:", "compute_environment:", "fsdp_config:", "parallelism_config:",
+                      "deepspeed_config:"}))
+    return Format::kAccelerateYaml;
   if (mentions(body, {"tensor_model_parallel_size", "pipeline_model_parallel_size"}) ||
-      (mentions(body, {"micro_batch_size"}) && mentions(body, {"global_batch_size"}) && mentions(body, {"num_layers"}))) {
+      (mentions(body, {"micro_batch_size"}) && mentions(body, {"global_batch_size"}) &&
+       mentions(body, {"num_layers"}))) {
     return Format::kNemoYaml;
   }
   return std::nullopt;
@@ -108,11 +126,14 @@ namespace {
 enum class Dialect { kMegatron, kTorchtitan, kNemo, kTrainer };
 
 Dialect dialect_of(const Settings& s) {
-  if (s.has("tensor_model_parallel_size") || s.has("num_layers") || (s.has("micro_batch_size") && s.has("global_batch_size"))) return Dialect::kMegatron;
+  if (s.has("tensor_model_parallel_size") || s.has("num_layers") ||
+      (s.has("micro_batch_size") && s.has("global_batch_size")))
+    return Dialect::kMegatron;
   const auto begins = [&](std::string_view word) {
     return std::any_of(s.list().begin(), s.list().end(), [&](const Setting& x) { return x.key.starts_with(word); });
   };
-  if (begins("parallelism.") || begins("training.") || s.has("job.config_file") || (s.has("module") && s.has("config"))) return Dialect::kTorchtitan;
+  if (begins("parallelism.") || begins("training.") || s.has("job.config_file") || (s.has("module") && s.has("config")))
+    return Dialect::kTorchtitan;
   if (begins("model.") || begins("trainer.") || begins("train.")) return Dialect::kNemo;
   return Dialect::kTrainer;
 }
@@ -127,7 +148,9 @@ class Follow {
       return fail(fmt::format("the settings name '{}', a variable the script does not set", path.substr(0, 100)), pos);
     }
     Result<std::string> found = open_(path);
-    if (!found) return fail(fmt::format("the settings name '{}', which cannot be read", path.substr(0, 200)), pos, {found.error().message});
+    if (!found)
+      return fail(fmt::format("the settings name '{}', which cannot be read", path.substr(0, 200)), pos,
+                  {found.error().message});
     return found;
   }
 
@@ -139,7 +162,9 @@ class Follow {
     Settings settings(std::move(list));
     const int micro = out_.strategy.micro_batch, accumulate = out_.strategy.accumulate;
     const bool given = out_.micro_batch_given;
+    const parallel::Strategy before = out_.strategy;
     TRY_INTO([[maybe_unused]] const bool ok, read_deepspeed(settings, out_));
+    if (out_.software == parallel::Framework::kMegatronDeepspeed) keep_layout(before);
     check_batch(settings, given, micro, accumulate);
     append(out_.settings, settings);
     return true;
@@ -156,16 +181,30 @@ class Follow {
   }
 
  private:
+  /// Of Megatron-DeepSpeed's file only what the engine does counts: the arguments lay out the ranks and the batch.
+  void keep_layout(const parallel::Strategy& before) {
+    parallel::Strategy& t = out_.strategy;
+    t.tensor = before.tensor;
+    t.context = before.context;
+    t.expert = before.expert;
+    t.sequence_parallel = before.sequence_parallel;
+    t.micro_batch = before.micro_batch;
+    t.accumulate = before.accumulate;
+  }
+
   /// The Trainer's arguments and the file may both say it.
   void check_batch(const Settings& settings, bool given, int micro, int accumulate) {
     parallel::Strategy& t = out_.strategy;
     if (given && settings.has("train_micro_batch_size_per_gpu") && t.micro_batch != micro) {
       find(out_, "micro_batch_disagrees", true, settings.pos("train_micro_batch_size_per_gpu"),
-           fmt::format("train_micro_batch_size_per_gpu is {}, the Trainer's per_device_train_batch_size {}", t.micro_batch, micro), "write \"auto\" in the file");
+           fmt::format("train_micro_batch_size_per_gpu is {}, the Trainer's per_device_train_batch_size {}",
+                       t.micro_batch, micro),
+           "write \"auto\" in the file");
     }
     if (accumulate > 0 && settings.has("gradient_accumulation_steps") && t.accumulate != accumulate) {
       find(out_, "accumulation_disagrees", true, settings.pos("gradient_accumulation_steps"),
-           fmt::format("gradient_accumulation_steps is {}, the Trainer's {}", t.accumulate, accumulate), "write \"auto\" in the file");
+           fmt::format("gradient_accumulation_steps is {}, the Trainer's {}", t.accumulate, accumulate),
+           "write \"auto\" in the file");
     }
   }
 
@@ -175,7 +214,12 @@ class Follow {
 };
 
 Result<bool> read_arguments(Settings& s, Dialect dialect, const Launch& launch, Follow& follow, Reading& out) {
-  if (dialect == Dialect::kMegatron) return read_megatron(s, out);
+  if (dialect == Dialect::kMegatron) {
+    TRY_INTO([[maybe_unused]] const bool megatron, read_megatron(s, out));
+    if (out.software != parallel::Framework::kMegatronDeepspeed) return true;
+    s.mark("deepspeed_config", Use::kUsed);
+    return follow.deepspeed(s.text("deepspeed_config").value_or(launch.deepspeed_config), s.pos("deepspeed_config"));
+  }
   if (dialect == Dialect::kNemo) return read_nemo(s, out);
   if (dialect == Dialect::kTorchtitan) {
     if (const auto path = s.text("job.config_file")) {
@@ -186,14 +230,17 @@ Result<bool> read_arguments(Settings& s, Dialect dialect, const Launch& launch, 
     }
     return read_torchtitan(s, out);
   }
-  if (!launch.accelerate_config.empty()) { TRY_INTO([[maybe_unused]] const bool yaml, follow.accelerate(launch.accelerate_config, launch.pos)); }
+  if (!launch.accelerate_config.empty()) {
+    TRY_INTO([[maybe_unused]] const bool yaml, follow.accelerate(launch.accelerate_config, launch.pos));
+  }
   if (launch.uses_fsdp && out.strategy.zero == 0) {
     out.strategy.zero = 3;
     out.strategy.sharder = parallel::Sharder::kFsdp;
     out.strategy.sync_last_only = true;
   }
   TRY_INTO([[maybe_unused]] const bool trainer, read_trainer(s, out));
-  if (out.micro_batch_given && out.software != parallel::Framework::kDeepspeed && out.strategy.accumulate == 0) out.strategy.accumulate = 1;
+  if (out.micro_batch_given && out.software != parallel::Framework::kDeepspeed && out.strategy.accumulate == 0)
+    out.strategy.accumulate = 1;
   std::string config = launch.deepspeed_config;
   for (const char* key : {"deepspeed", "deepspeed_config"}) {
     if (const auto path = s.text(key); path && path->find(".json") != std::string::npos) config = *path;
@@ -213,9 +260,14 @@ Result<bool> read_script(std::string_view text, const std::string& file, const O
   out.hosts = launch.hosts;
   out.gpus = launch.gpus;
   if (launch.mixed_precision) {
-    if (const auto dtype = hardware::parse_dtype(*launch.mixed_precision == "no" ? "fp32" : *launch.mixed_precision)) out.dtype = *dtype;
+    if (const auto dtype = hardware::parse_dtype(*launch.mixed_precision == "no" ? "fp32" : *launch.mixed_precision))
+      out.dtype = *dtype;
   }
-  Follow follow(open, out);
+  const Open written_or_there = [&](const std::string& path) -> Result<std::string> {
+    const auto written = script.files.find(path);
+    return written == script.files.end() ? open(path) : Result<std::string>(written->second);
+  };
+  Follow follow(written_or_there, out);
   Settings plain(launch.arguments);
   Settings underscored(launch.arguments, true);
   const Dialect dialect = dialect_of(underscored);
@@ -253,7 +305,8 @@ Result<Reading> read(std::string_view text, const std::string& file, const Open&
   const auto format = recognise(text);
   if (!format) {
     return fail("is no framework's config that is known here", {file, 0, 0},
-                {"known: Megatron-LM arguments, DeepSpeed JSON, torchtitan TOML, accelerate YAML, NeMo or Megatron-Bridge YAML"});
+                {"known: Megatron-LM arguments, DeepSpeed JSON, torchtitan TOML, accelerate YAML, NeMo or "
+                 "Megatron-Bridge YAML"});
   }
   Reading out;
   out.format = *format;

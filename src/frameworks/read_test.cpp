@@ -36,10 +36,13 @@ Use use_of(const Reading& reading, std::string_view key) {
 }
 
 constexpr std::string_view kArguments =
-    "--num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --vocab-size 50257 "
+    "--num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 "
+    "--vocab-size 50257 "
     "--micro-batch-size 2 --global-batch-size 64 --bf16 ";
 
-std::string megatron(std::string_view more) { return "torchrun --nproc_per_node 8 pretrain_gpt.py " + std::string(kArguments) + std::string(more); }
+std::string megatron(std::string_view more) {
+  return "torchrun --nproc_per_node 8 pretrain_gpt.py " + std::string(kArguments) + std::string(more);
+}
 
 parallel::Job job_of(const Reading& reading, int gpus) {
   parallel::Job job;
@@ -66,7 +69,8 @@ TEST(Recognise, ByContent) {
 }
 
 TEST(Recognise, AJobFileIsNone) {
-  EXPECT_FALSE(recognise("# chokepoint predict --json, or python x.py --y\nmodel: llama-3-8b\ncluster: dgx-h100\nbatch: 1\n"));
+  EXPECT_FALSE(
+      recognise("# chokepoint predict --json, or python x.py --y\nmodel: llama-3-8b\ncluster: dgx-h100\nbatch: 1\n"));
   EXPECT_FALSE(recognise("{\"hidden_size\": 8}"));
   EXPECT_FALSE(recognise(""));
 }
@@ -83,8 +87,9 @@ TEST(Megatron, SizesGiveTheExactModel) {
 }
 
 TEST(Megatron, DegreesAndTheRestOfTheRanks) {
-  Reading reading = must_read(megatron("--tensor-model-parallel-size=2 --pipeline-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer "
-                                       "--overlap-grad-reduce --overlap-param-gather"));
+  Reading reading = must_read(megatron(
+      "--tensor-model-parallel-size=2 --pipeline-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer "
+      "--overlap-grad-reduce --overlap-param-gather"));
   const parallel::Strategy strategy = must_settle(reading, 8);
   EXPECT_EQ(parallel::to_text(strategy), "tensor=2 pipeline=2 data=2 zero=1 microbatch=2 accumulate=16");
 }
@@ -94,31 +99,39 @@ TEST(Megatron, DegreesThatDoNotMultiplyAreAnErrorWithItsPlace) {
   parallel::Job job = job_of(reading, 8);
   const auto strategy = settle(reading, job, false);
   ASSERT_FALSE(strategy);
-  EXPECT_EQ(strategy.error().message,
-            "the degrees do not multiply to the world size: tensor 3 x pipeline 1 x context 1 = 3 does not divide 8 GPUs");
+  EXPECT_EQ(
+      strategy.error().message,
+      "the degrees do not multiply to the world size: tensor 3 x pipeline 1 x context 1 = 3 does not divide 8 GPUs");
   EXPECT_EQ(strategy.error().pos.line, 1);
 }
 
 TEST(Megatron, FlagsThatDoNothingAreFindings) {
-  EXPECT_TRUE(finds(must_read(megatron("--overlap-param-gather")), "overlap_param_gather_without_distributed_optimizer"));
+  EXPECT_TRUE(
+      finds(must_read(megatron("--overlap-param-gather")), "overlap_param_gather_without_distributed_optimizer"));
   EXPECT_TRUE(finds(must_read(megatron("--sequence-parallel")), "sequence_parallel_without_tensor_parallel"));
   EXPECT_TRUE(finds(must_read(megatron("--tp-comm-overlap")), "tp_comm_overlap_without_sequence_parallel"));
-  EXPECT_TRUE(finds(must_read(megatron("--recompute-granularity full --recompute-method uniform --recompute-activations")), "recompute_full_and_selective"));
+  EXPECT_TRUE(
+      finds(must_read(megatron("--recompute-granularity full --recompute-method uniform --recompute-activations")),
+            "recompute_full_and_selective"));
   EXPECT_TRUE(finds(must_read(megatron("--recompute-method uniform")), "recompute_options_without_granularity"));
   EXPECT_TRUE(finds(must_read(megatron("--data-parallel-sharding-strategy optim")), "sharding_strategy_without_fsdp"));
   EXPECT_TRUE(finds(must_read(megatron("--distributed-backend gloo")), "backend_is_not_nccl"));
   EXPECT_TRUE(finds(must_read(megatron("--tensor-model-parallel-size 2")), "tensor_overlap_needs_one_connection"));
-  EXPECT_TRUE(finds(must_read("export CUDA_DEVICE_MAX_CONNECTIONS=8\n" + megatron("--tensor-model-parallel-size 2")), "tensor_overlap_needs_one_connection"));
+  EXPECT_TRUE(finds(must_read("export CUDA_DEVICE_MAX_CONNECTIONS=8\n" + megatron("--tensor-model-parallel-size 2")),
+                    "tensor_overlap_needs_one_connection"));
 }
 
 TEST(Megatron, AGoodScriptHasNoFindings) {
-  const Reading reading = must_read("export CUDA_DEVICE_MAX_CONNECTIONS=1\n" + megatron("--tensor-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer "
-                                    "--overlap-grad-reduce --overlap-param-gather --recompute-activations"));
+  const Reading reading =
+      must_read("export CUDA_DEVICE_MAX_CONNECTIONS=1\n" +
+                megatron("--tensor-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer "
+                         "--overlap-grad-reduce --overlap-param-gather --recompute-activations"));
   EXPECT_TRUE(reading.findings.empty()) << reading.findings.front().what;
 }
 
 TEST(Megatron, EverySettingHasAFate) {
-  const Reading reading = must_read(megatron("--lr 1e-4 --ddp-bucket-size 1000 --no-such-flag --recompute-activations"));
+  const Reading reading =
+      must_read(megatron("--lr 1e-4 --ddp-bucket-size 1000 --no-such-flag --recompute-activations"));
   EXPECT_EQ(use_of(reading, "lr"), Use::kNoEffect);
   EXPECT_EQ(use_of(reading, "ddp_bucket_size"), Use::kNotModelled);
   EXPECT_EQ(use_of(reading, "no_such_flag"), Use::kUnknown);
@@ -129,17 +142,22 @@ TEST(Megatron, ANumberThatIsAVariableSaysSo) {
   const auto reading = read(megatron("--tensor-model-parallel-size $TP"), "in", files({}));
   ASSERT_FALSE(reading);
   EXPECT_EQ(format(reading.error()),
-            "in:1:" + std::to_string(megatron("").size() + 1) + ": error: tensor_model_parallel_size is '$TP', expected a whole number\n"
-            "  the script does not set this variable: set it above, or write the number\n");
+            "in:1:" + std::to_string(megatron("").size() + 1) +
+                ": error: tensor_model_parallel_size is '$TP', expected a whole number\n"
+                "  the script does not set this variable: set it above, or write the number\n");
 }
 
 TEST(Megatron, UnevenStages) {
-  // 24 layers with embedding and loss counted: 26 over 2 stages is 13 each, of which one is the embedding, one the loss.
-  Reading counted = must_read(megatron("--pipeline-model-parallel-size 2 --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split"));
+  // 24 layers with embedding and loss counted: 26 over 2 stages is 13 each, of which one is the embedding, one the
+  // loss.
+  Reading counted =
+      must_read(megatron("--pipeline-model-parallel-size 2 --account-for-embedding-in-pipeline-split "
+                         "--account-for-loss-in-pipeline-split"));
   EXPECT_TRUE(must_settle(counted, 8).stage_layers.empty());
   Reading first = must_read(megatron("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 3"));
   EXPECT_EQ(must_settle(first, 8).stage_layers, (std::vector<int>{3, 7, 7, 7}));
-  Reading layout = must_read(megatron("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*10|t*14L'"));
+  Reading layout =
+      must_read(megatron("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*10|t*14L'"));
   EXPECT_EQ(must_settle(layout, 8).stage_layers, (std::vector<int>{10, 14}));
 }
 
@@ -149,10 +167,12 @@ TEST(Megatron, LayersOfAVirtualStageGiveTheirNumber) {
 }
 
 TEST(Deepspeed, StagesAndZeroPlusPlus) {
-  Reading reading = must_read(R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 3, "bf16": {"enabled": true},
+  Reading reading =
+      must_read(R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 3, "bf16": {"enabled": true},
     "zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8, "zero_quantized_weights": true, "offload_param": {"device": "cpu"}}})");
   const parallel::Strategy strategy = must_settle(reading, 8);
-  EXPECT_EQ(parallel::to_text(strategy), "data=8 zero=3 qwz=on hpz=on microbatch=2 accumulate=3 sync=each offload=params");
+  EXPECT_EQ(parallel::to_text(strategy),
+            "data=8 zero=3 qwz=on hpz=on microbatch=2 accumulate=3 sync=each offload=params");
 }
 
 TEST(Deepspeed, OverlapDependsOnTheStageWhereNothingIsSaid) {
@@ -161,22 +181,28 @@ TEST(Deepspeed, OverlapDependsOnTheStageWhereNothingIsSaid) {
 }
 
 TEST(Deepspeed, BatchArithmeticThatDisagrees) {
-  Reading reading = must_read(R"({"train_batch_size": 100, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 3})");
+  Reading reading =
+      must_read(R"({"train_batch_size": 100, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 3})");
   parallel::Job job = job_of(reading, 8);
   (void)settle(reading, job, false);
   EXPECT_TRUE(finds(reading, "batch_arithmetic_disagrees"));  // 2 x 3 x 8 = 48
 }
 
 TEST(Deepspeed, TheMissingFactorFollows) {
-  Reading reading = must_read(R"({"train_batch_size": 96, "gradient_accumulation_steps": 3, "zero_optimization": {"stage": 1}})");
+  Reading reading =
+      must_read(R"({"train_batch_size": 96, "gradient_accumulation_steps": 3, "zero_optimization": {"stage": 1}})");
   EXPECT_EQ(must_settle(reading, 8).micro_batch, 4);  // 96 / (3 x 8)
 }
 
 TEST(Deepspeed, AutoIsNotedAndTakenFromTheTrainer) {
-  Reading reading = must_read("deepspeed --num_gpus 8 train.py --deepspeed ds.json --per_device_train_batch_size 4 --gradient_accumulation_steps 2 "
-                              "--gradient_checkpointing --bf16",
-                              {{"ds.json", R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "zero_optimization": {"stage": 2}})"}});
-  EXPECT_EQ(parallel::to_text(must_settle(reading, 8)), "data=8 zero=2 microbatch=4 accumulate=2 sync=each recompute=full overlap-reduce=off");
+  Reading reading = must_read(
+      "deepspeed --num_gpus 8 train.py --deepspeed ds.json --per_device_train_batch_size 4 "
+      "--gradient_accumulation_steps 2 "
+      "--gradient_checkpointing --bf16",
+      {{"ds.json",
+        R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "zero_optimization": {"stage": 2}})"}});
+  EXPECT_EQ(parallel::to_text(must_settle(reading, 8)),
+            "data=8 zero=2 microbatch=4 accumulate=2 sync=each recompute=full overlap-reduce=off");
   EXPECT_EQ(reading.dtype, hardware::Dtype::kBf16);
 }
 
@@ -187,20 +213,38 @@ TEST(Deepspeed, AFileThatIsNotThereIsNamed) {
 }
 
 TEST(Torchtitan, BothDialectsOfDegrees) {
-  Reading old = must_read("[training]\ndata_parallel_shard_degree = -1\ntensor_parallel_degree = 2\nbatch_size = 4\nseq_len = 2048\n"
-                          "[experimental]\npipeline_parallel_degree = 1\n");
-  EXPECT_EQ(parallel::to_text(must_settle(old, 8)), "tensor=2 data=4 fsdp microbatch=4 accumulate=1");
-  Reading newer = must_read("torchrun --nproc_per_node 8 -m torchtitan.train --module llama3 --config llama3_8b --parallelism.tensor_parallel_degree 2 "
-                            "--training.num_tokens_per_microbatch_per_dp_rank 8192 --training.max_context_length 2048 --compile.enable "
-                            "--parallelism.fsdp_reshard_after_forward never");
+  Reading old = must_read(
+      "[training]\ndata_parallel_shard_degree = -1\ntensor_parallel_degree = 2\nbatch_size = 4\nseq_len = 2048\n"
+      "[experimental]\npipeline_parallel_degree = 1\n");
+  EXPECT_EQ(parallel::to_text(must_settle(old, 8)),
+            "tensor=2 data=4 fsdp microbatch=4 accumulate=1 recompute=selective");
+  Reading newer = must_read(
+      "torchrun --nproc_per_node 8 -m torchtitan.train --module llama3 --config llama3_8b "
+      "--parallelism.tensor_parallel_degree 2 "
+      "--training.num_tokens_per_microbatch_per_dp_rank 8192 --training.max_context_length 2048 --compile.enable "
+      "--parallelism.fsdp_reshard_after_forward never");
   ASSERT_TRUE(newer.model_name);
   EXPECT_EQ(model::find_model(*newer.model_name)->name, "llama-3-8b");
   EXPECT_EQ(newer.compiled, true);
   EXPECT_EQ(parallel::to_text(must_settle(newer, 8)), "tensor=2 data=4 fsdp reshard=off microbatch=4 accumulate=1");
 }
 
+TEST(Torchtitan, BytesThatAreNoTextAreRefused) {
+  const auto reading = read("[training]\nseq\xff_len = 1\n[#\xc0]\n", "a.toml", files({}));
+  ASSERT_FALSE(reading);
+  EXPECT_EQ(format(reading.error()), "a.toml:2: error: holds a byte that is no UTF-8 text, expected a TOML file\n");
+}
+
+TEST(Torchtitan, ABrokenFileIsShownWithItsPlace) {
+  const auto reading = read("[training]\nseq_len =\n", "a.toml", files({}));
+  ASSERT_FALSE(reading);
+  EXPECT_EQ(reading.error().pos.line, 2);
+}
+
 TEST(Torchtitan, ReplicasTimesShardsMustBeTheRest) {
-  Reading reading = must_read("[parallelism]\ndata_parallel_replicate_degree = 2\ndata_parallel_shard_degree = 8\n[training]\nlocal_batch_size = 1\n");
+  Reading reading = must_read(
+      "[parallelism]\ndata_parallel_replicate_degree = 2\ndata_parallel_shard_degree = 8\n[training]\nlocal_batch_size "
+      "= 1\n");
   EXPECT_EQ(must_settle(reading, 16).shard_ranks, 8);
   parallel::Job job = job_of(reading, 8);
   EXPECT_FALSE(settle(reading, job, false));
@@ -215,20 +259,33 @@ TEST(Torchtitan, EmbeddingAndHeadCountAsLayersOfAPipeline) {
 }
 
 TEST(Accelerate, HybridShardsInsideAHost) {
-  Reading reading = must_read("distributed_type: FSDP\nnum_machines: 2\nnum_processes: 16\nmixed_precision: bf16\n"
-                              "fsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD\n  fsdp_activation_checkpointing: true\n");
+  Reading reading = must_read(
+      "distributed_type: FSDP\nnum_machines: 2\nnum_processes: 16\nmixed_precision: bf16\n"
+      "fsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD\n  fsdp_activation_checkpointing: true\n");
   EXPECT_EQ(reading.gpus, 16);
   EXPECT_EQ(reading.strategy.shard_ranks, -1);
   EXPECT_EQ(reading.strategy.recompute, parallel::Recompute::kFull);
 }
 
 TEST(Accelerate, AccumulationSkipsTheReductionUnlessItIsToldNotTo) {
-  const std::string line = "accelerate launch --config_file a.yaml train.py --per_device_train_batch_size 1 --gradient_accumulation_steps 4";
+  const std::string line =
+      "accelerate launch --config_file a.yaml train.py --per_device_train_batch_size 1 --gradient_accumulation_steps 4";
   const std::map<std::string, std::string> config = {{"a.yaml", "distributed_type: MULTI_GPU\nnum_processes: 8\n"}};
   EXPECT_FALSE(must_read(line, config).strategy.sync_every_micro_step);
-  const Reading each = must_read(line + " --accelerator_config '{\"gradient_accumulation_kwargs\": {\"sync_each_batch\": true}}'", config);
+  const Reading each = must_read(
+      line + " --accelerator_config '{\"gradient_accumulation_kwargs\": {\"sync_each_batch\": true}}'", config);
   EXPECT_TRUE(each.strategy.sync_every_micro_step);
   EXPECT_TRUE(finds(each, "accumulation_without_no_sync"));
+}
+
+TEST(Deepspeed, MegatronsForkTakesTheLayoutFromTheArgumentsAndTheRestFromTheFileTheScriptWrites) {
+  Reading reading = must_read(
+      "STAGE=1\ncat <<EOT > ds.json\n{\"train_batch_size\": 64, \"train_micro_batch_size_per_gpu\": 2, "
+      "\"zero_optimization\": {\"stage\": $STAGE}}\nEOT\n" +
+      megatron("--tensor-model-parallel-size 2 --deepspeed --deepspeed_config ds.json --zero-stage 1"));
+  EXPECT_EQ(reading.software, parallel::Framework::kMegatronDeepspeed);
+  EXPECT_EQ(parallel::to_text(must_settle(reading, 8)),
+            "tensor=2 sp=off data=4 zero=1 sharder=deepspeed microbatch=2 accumulate=8");
 }
 
 TEST(Launcher, DisagreementWithSlurmIsAFinding) {
@@ -237,7 +294,8 @@ TEST(Launcher, DisagreementWithSlurmIsAFinding) {
 }
 
 TEST(Launcher, TasksOfSlurmAreRanksWhereNothingElseStartsThem) {
-  const Reading reading = must_read("srun -N 4 --ntasks-per-node 8 python -u pretrain_gpt.py " + std::string(kArguments));
+  const Reading reading =
+      must_read("srun -N 4 --ntasks-per-node 8 python -u pretrain_gpt.py " + std::string(kArguments));
   EXPECT_EQ(reading.gpus, 32);
   EXPECT_EQ(reading.hosts, 4);
 }
@@ -248,9 +306,13 @@ TEST(Environment, WhatMakesJobsSlowIsNamed) {
 }
 
 TEST(Nemo, SectionsAreMegatronsWords) {
-  Reading reading = must_read("model:\n  num_layers: 32\n  hidden_size: 4096\n  num_attention_heads: 32\n  num_query_groups: 8\n  vocab_size: 32000\n"
-                              "  tensor_model_parallel_size: 2\n  sequence_parallel: true\n  seq_length: 4096\ntrain:\n  micro_batch_size: 1\n  global_batch_size: 32\n"
-                              "ddp:\n  overlap_grad_reduce: true\n  overlap_param_gather: true\n  use_distributed_optimizer: true\nmixed_precision: bf16_mixed\n");
+  Reading reading = must_read(
+      "model:\n  num_layers: 32\n  hidden_size: 4096\n  num_attention_heads: 32\n  num_query_groups: 8\n  vocab_size: "
+      "32000\n"
+      "  tensor_model_parallel_size: 2\n  sequence_parallel: true\n  seq_length: 4096\ntrain:\n  micro_batch_size: 1\n "
+      " global_batch_size: 32\n"
+      "ddp:\n  overlap_grad_reduce: true\n  overlap_param_gather: true\n  use_distributed_optimizer: "
+      "true\nmixed_precision: bf16_mixed\n");
   EXPECT_EQ(reading.dtype, hardware::Dtype::kBf16);
   EXPECT_EQ(reading.model->kv_heads, 8);
   EXPECT_EQ(parallel::to_text(must_settle(reading, 8)), "tensor=2 data=4 zero=1 microbatch=1 accumulate=8");

@@ -96,7 +96,8 @@ Result<std::optional<int>> Settings::integer(std::string_view key, int low, int 
     return fail(fmt::format("{} is '{}', expected a whole number", key, shown(*value)), pos(key), hints(*value));
   }
   if (*number < low || *number > high) {
-    return fail(fmt::format("{} is {}, expected a whole number from {} to {}", key, shown(*value), low, high), pos(key));
+    return fail(fmt::format("{} is {}, expected a whole number from {} to {}", key, shown(*value), low, high),
+                pos(key));
   }
   return std::optional<int>(static_cast<int>(*number));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The settings of one source (a config file, the arguments of a program, the environment) while they are interpreted: what
-// is asked for becomes used, the rest is looked up in lists of what has no effect, and what remains is unknown.
+// The settings of one source (a config file, the arguments of a program, the environment) while they are interpreted:
+// what is asked for becomes used, the rest is looked up in lists of what has no effect, and what remains is unknown.
 #include <chokepoint/frameworks/frameworks.hpp>
 #include <optional>
 #include <span>

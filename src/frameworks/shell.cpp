@@ -56,7 +56,8 @@ class Arithmetic {
  private:
   static constexpr long long kLargest = 1LL << 40;
   void skip() {
-    while (at_ < text_.size() && (blank(text_[at_]) || text_[at_] == '$' || text_[at_] == '{' || text_[at_] == '}')) ++at_;
+    while (at_ < text_.size() && (blank(text_[at_]) || text_[at_] == '$' || text_[at_] == '{' || text_[at_] == '}'))
+      ++at_;
   }
   bool take(char c) {
     skip();
@@ -82,7 +83,8 @@ class Arithmetic {
     auto left = unit();
     for (;;) {
       skip();
-      if (!left || at_ >= text_.size() || std::string_view("*/%").find(text_[at_]) == std::string_view::npos) return left;
+      if (!left || at_ >= text_.size() || std::string_view("*/%").find(text_[at_]) == std::string_view::npos)
+        return left;
       const char op = text_[at_++];
       const auto right = unit();
       if (!right || (op != '*' && *right == 0)) return std::nullopt;
@@ -118,7 +120,8 @@ class Reader {
   Result<Script> run() {
     while (at_ < in_.size()) {
       TRY_INTO([[maybe_unused]] const bool ok, command());
-      if (work_ > kMostCharacters) return fail("variables unfold to more than 4 MiB, expected a launch script", {file_, 0, 0});
+      if (work_ > kMostCharacters)
+        return fail("variables unfold to more than 4 MiB, expected a launch script", {file_, 0, 0});
     }
     return std::move(script_);
   }
@@ -148,7 +151,7 @@ class Reader {
         ++at_;
         break;
       } else if (c == '<' && at_ + 1 < in_.size() && in_[at_ + 1].c == '<') {
-        skip_here_document();
+        here_document();
       } else if (c == '(' || c == ')') {
         ++at_;
       } else if (!(words.empty() && assignment())) {
@@ -157,6 +160,7 @@ class Reader {
       if (work_ > kMostCharacters) break;
     }
     finish(std::move(words));
+    target_.clear();
     return true;
   }
 
@@ -170,7 +174,8 @@ class Reader {
     at_ = p + 1;
     while (at_ < in_.size() && (in_[at_].c == '>' || in_[at_].c == '&')) ++at_;
     while (at_ < in_.size() && (in_[at_].c == ' ' || in_[at_].c == '\t')) ++at_;
-    pieces();
+    target_.clear();
+    for (const Piece& piece : pieces()) target_ += plain(piece.chars);
     return true;
   }
 
@@ -213,24 +218,54 @@ class Reader {
     }
   }
 
-  void skip_here_document() {
+  /// <<WORD: the lines up to WORD; where the command writes a file ("cat <<EOF > ds.json"), they are its text.
+  void here_document() {
     at_ += 2;
     if (at_ < in_.size() && in_[at_].c == '-') ++at_;
     std::string end;
-    while (at_ < in_.size() && (in_[at_].c == ' ' || in_[at_].c == '\'' || in_[at_].c == '"')) ++at_;
+    bool verbatim = false;
+    while (at_ < in_.size() && (in_[at_].c == ' ' || in_[at_].c == '\'' || in_[at_].c == '"'))
+      verbatim = in_[at_++].c != ' ' || verbatim;
     while (at_ < in_.size() && in_name(in_[at_].c)) end.push_back(in_[at_++].c);
-    while (at_ < in_.size() && in_[at_].c != '\n') ++at_;
-    std::string line;
+    while (at_ < in_.size() && in_[at_].c != '\n') {
+      if (!redirects()) ++at_;
+    }
+    if (at_ < in_.size()) ++at_;
+    std::string body, line;
     while (at_ < in_.size()) {
       const char c = in_[at_++].c;
-      if (c != '\n') {
-        line.push_back(c);
-        continue;
-      }
-      if (!line.empty() && trim(line) == end) break;
+      line.push_back(c);
+      if (c != '\n') continue;
+      if (trim(line) == end) break;
+      body += line;
       line.clear();
     }
     if (at_ > 0 && at_ <= in_.size() && in_[at_ - 1].c == '\n') --at_;
+    work_ += body.size();
+    if (!target_.empty()) script_.files[target_] = verbatim ? body : with_variables(body);
+  }
+
+  /// $NAME and ${NAME} in a text replaced where the script sets them.
+  std::string with_variables(const std::string& text) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      std::size_t begin = i + 1;
+      const bool braces = text[i] == '$' && begin < text.size() && text[begin] == '{';
+      if (braces) ++begin;
+      std::size_t end = begin;
+      while (text[i] == '$' && end < text.size() && in_name(text[end])) ++end;
+      const auto found = variables_.find(text.substr(begin, end - begin));
+      const bool closed = !braces || (end < text.size() && text[end] == '}');
+      if (text[i] != '$' || end == begin || found == variables_.end() || found->second.size() != 1 || !closed) {
+        out.push_back(text[i]);
+        continue;
+      }
+      out += plain(found->second.front());
+      work_ += found->second.front().size();
+      if (work_ > kMostCharacters) break;
+      i = braces ? end : end - 1;
+    }
+    return out;
   }
 
   /// NAME=value, NAME+=value, NAME=( words ). False when the text is no assignment.
@@ -328,7 +363,9 @@ class Reader {
     if (at_ == before) ++at_;  // a character that no rule takes
   }
 
-  bool ends_word(char c) const { return blank(c) || c == ';' || c == '|' || c == '&' || c == '(' || c == ')' || c == '<' || c == '>'; }
+  bool ends_word(char c) const {
+    return blank(c) || c == ';' || c == '|' || c == '&' || c == '(' || c == ')' || c == '<' || c == '>';
+  }
 
   std::vector<Piece> pieces() {
     std::vector<Piece> out;
@@ -379,7 +416,9 @@ class Reader {
 
   /// Text that stands for itself, from `begin` to here.
   void literal(std::vector<Piece>& out, std::size_t begin) {
-    out.push_back({Chars(in_.begin() + static_cast<std::ptrdiff_t>(begin), in_.begin() + static_cast<std::ptrdiff_t>(at_)), true});
+    out.push_back(
+        {Chars(in_.begin() + static_cast<std::ptrdiff_t>(begin), in_.begin() + static_cast<std::ptrdiff_t>(at_)),
+         true});
   }
 
   void expand(std::vector<Piece>& out, bool quoted) {
@@ -410,7 +449,8 @@ class Reader {
     if (found != variables_.end()) return insert(out, found->second, quoted, rest == "[@]");
     if (rest.starts_with(":-") || rest.starts_with(":=") || (rest.starts_with('-') && rest.size() > 1)) {
       Chars value;
-      for (const char c : rest.substr(rest.front() == ':' ? 2 : 1)) value.push_back({c, in_[begin].line, in_[begin].column});
+      for (const char c : rest.substr(rest.front() == ':' ? 2 : 1))
+        value.push_back({c, in_[begin].line, in_[begin].column});
       return insert(out, resolved_default(value), quoted, false);
     }
     literal(out, begin);
@@ -483,7 +523,8 @@ class Reader {
     const std::string first = plain(words.front());
     if (first == "if" || first == "case") ++branches_;
     if ((first == "fi" || first == "esac") && branches_ > 0) --branches_;
-    if (first == "export" || first == "declare" || first == "local" || first == "readonly") return assignments_of(words);
+    if (first == "export" || first == "declare" || first == "local" || first == "readonly")
+      return assignments_of(words);
     if (first == "if" || first == "elif" || first == "while" || first == "echo" || first == "printf") return;
     std::vector<Word> out;
     for (const Chars& chars : words) {
@@ -518,6 +559,7 @@ class Reader {
   std::size_t at_ = 0;
   std::size_t work_ = 0;
   int branches_ = 0;
+  std::string target_;  ///< file that the current command writes
   std::map<std::string, std::vector<Chars>> variables_;
   Script script_;
 };

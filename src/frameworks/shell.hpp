@@ -23,9 +23,10 @@ struct Assignment {
 };
 
 struct Script {
-  std::vector<std::vector<Word>> commands;  ///< variables replaced where the script sets them, else left as "$NAME"
-  std::vector<Word> slurm;                  ///< words of the #SBATCH lines
-  std::vector<Assignment> variables;        ///< in order; also those set in front of a command
+  std::vector<std::vector<Word>> commands;   ///< variables replaced where the script sets them, else left as "$NAME"
+  std::vector<Word> slurm;                   ///< words of the #SBATCH lines
+  std::vector<Assignment> variables;         ///< in order; also those set in front of a command
+  std::map<std::string, std::string> files;  ///< that the script writes from here-documents
 };
 
 Result<Script> read_shell(std::string_view text, const std::string& file);

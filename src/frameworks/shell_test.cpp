@@ -17,9 +17,13 @@ std::string last_command(std::string_view text) {
   return script && !script->commands.empty() ? joined(script->commands.back()) : "";
 }
 
-TEST(Shell, VariablesOfTheScriptAreReplaced) { EXPECT_EQ(last_command("TP=4\nrun --tp $TP --pp ${TP}x"), "run --tp 4 --pp 4x"); }
+TEST(Shell, VariablesOfTheScriptAreReplaced) {
+  EXPECT_EQ(last_command("TP=4\nrun --tp $TP --pp ${TP}x"), "run --tp 4 --pp 4x");
+}
 
-TEST(Shell, UnknownVariablesStay) { EXPECT_EQ(last_command("run --host $HOST $(hostname -s)"), "run --host $HOST $(hostname -s)"); }
+TEST(Shell, UnknownVariablesStay) {
+  EXPECT_EQ(last_command("run --host $HOST $(hostname -s)"), "run --host $HOST $(hostname -s)");
+}
 
 TEST(Shell, DefaultsCountWhereNothingIsSet) {
   EXPECT_EQ(last_command("run ${A:-8} ${B:-$C}"), "run 8 $C");
@@ -35,7 +39,8 @@ TEST(Shell, LinesContinueAndTextInQuotesSplitsWhenItIsUsed) {
 }
 
 TEST(Shell, ArraysKeepTheirWords) {
-  EXPECT_EQ(last_command("A=(\n  --a 1  # first\n  --b \"x y\"\n)\nA+=(--c)\nrun \"${A[@]}\""), "run --a 1 --b x y --c");
+  EXPECT_EQ(last_command("A=(\n  --a 1  # first\n  --b \"x y\"\n)\nA+=(--c)\nrun \"${A[@]}\""),
+            "run --a 1 --b x y --c");
 }
 
 TEST(Shell, RedirectionsAndPipesAreNoArguments) {
@@ -62,7 +67,9 @@ TEST(Shell, ABranchDoesNotReplaceWhatStandsOutside) {
   EXPECT_EQ(last_command("N=1\nif [ -n \"$X\" ]; then\n  N=2\n  M=3\nfi\nrun $N $M"), "run 1 3");
 }
 
-TEST(Shell, HereDocumentsAreNoCommands) { EXPECT_EQ(last_command("cat > f <<EOF\n--x 1\nEOF\nrun --a 1"), "run --a 1"); }
+TEST(Shell, HereDocumentsAreNoCommands) {
+  EXPECT_EQ(last_command("cat > f <<EOF\n--x 1\nEOF\nrun --a 1"), "run --a 1");
+}
 
 TEST(Shell, AVariableThatDoublesItselfIsRefused) {
   std::string text = "A=0123456789\n";
@@ -71,7 +78,8 @@ TEST(Shell, AVariableThatDoublesItselfIsRefused) {
 }
 
 TEST(Shell, NothingThatIsLeftOpenHangs) {
-  for (const char* text : {"\"", "'", "$(", "${", "$((", "A=(", "<<", "\\", "`", "a\\", "$", ">", "2>", "&>", ")", "A+="}) {
+  for (const char* text :
+       {"\"", "'", "$(", "${", "$((", "A=(", "<<", "\\", "`", "a\\", "$", ">", "2>", "&>", ")", "A+="}) {
     EXPECT_TRUE(read_shell(text, "run.sh")) << text;
   }
 }

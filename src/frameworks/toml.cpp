@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // TOML through toml++, which is header-only and slow to compile: this file alone includes it.
-#define TOML_EXCEPTIONS 0
+#define TOML_EXCEPTIONS 1
 #define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 
 #include "settings.hpp"
 
@@ -32,30 +34,62 @@ std::string listed(const toml::array& array) {
 /// toml++ refuses documents nested deeper than 256 levels, so the recursion is bounded.
 void flatten(const toml::table& table, const std::string& prefix, const std::string& file, std::vector<Setting>& out) {
   for (auto&& [key, value] : table) {
-    const std::string path = prefix.empty() ? std::string(std::string_view(key)) : prefix + "." + std::string(std::string_view(key));
+    const std::string path =
+        prefix.empty() ? std::string(std::string_view(key)) : prefix + "." + std::string(std::string_view(key));
     if (const toml::table* inner = value.as_table()) {
       flatten(*inner, path, file, out);
       continue;
     }
     const auto begin = value.source().begin;
     const toml::array* array = value.as_array();
-    out.push_back({path, array ? listed(*array) : scalar(value),
-                   {file, static_cast<int>(begin.line), static_cast<int>(begin.column)}, Use::kUnknown, ""});
+    out.push_back({path,
+                   array ? listed(*array) : scalar(value),
+                   {file, static_cast<int>(begin.line), static_cast<int>(begin.column)},
+                   Use::kUnknown,
+                   ""});
   }
+}
+
+/// Offset of the first byte that is no UTF-8 or a control character; toml++'s own checks assume there is none in names.
+std::optional<std::size_t> find_foreign_byte(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const std::size_t length = byte < 0x80         ? 1
+                               : byte >> 5 == 0x6  ? 2
+                               : byte >> 4 == 0xe  ? 3
+                               : byte >> 3 == 0x1e ? 4
+                                                   : 0;
+    if (length == 0 || i + length > text.size() || (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r'))
+      return i;
+    for (std::size_t k = 1; k < length; ++k) {
+      if (static_cast<unsigned char>(text[i + k]) >> 6 != 0x2) return i;
+    }
+    i += length;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 Result<std::vector<Setting>> flatten_toml(std::string_view text, const std::string& file) {
-  const toml::parse_result parsed = toml::parse(text);
-  if (!parsed) {
-    const auto begin = parsed.error().source().begin;
-    return fail(fmt::format("not valid TOML: {}", parsed.error().description()),
+  if (const auto offset = find_foreign_byte(text)) {
+    const int line =
+        1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*offset), '\n'));
+    return fail("holds a byte that is no UTF-8 text, expected a TOML file", {file, line, 0});
+  }
+  try {
+    const toml::table parsed = toml::parse(text);
+    std::vector<Setting> out;
+    flatten(parsed, "", file, out);
+    // Tables come sorted by name; people read files by line.
+    std::stable_sort(out.begin(), out.end(),
+                     [](const Setting& a, const Setting& b) { return a.pos.line < b.pos.line; });
+    return out;
+  } catch (const toml::parse_error& error) {
+    const auto begin = error.source().begin;
+    return fail(fmt::format("not valid TOML: {}", error.description()),
                 {file, static_cast<int>(begin.line), static_cast<int>(begin.column)});
   }
-  std::vector<Setting> out;
-  flatten(parsed.table(), "", file, out);
-  return out;
 }
 
 }  // namespace chokepoint::frameworks

@@ -21,11 +21,15 @@ std::optional<Error> missing(const frameworks::Reading& reading, const Options& 
   if (!options.model && !reading.model && !reading.model_name) {
     add("--model", "--model llama-3-8b, or the path of a config.json: the settings do not give the sizes of the model");
   }
-  if (!options.cluster) add("--cluster", "--cluster dgx-h100, a cluster file, or what nvidia-smi topo -m printed: no framework's config says it");
+  if (!options.cluster)
+    add("--cluster",
+        "--cluster dgx-h100, a cluster file, or what nvidia-smi topo -m printed: no framework's config says it");
   if (!options.sequence && !reading.sequence) add("--seq", "--seq 4096: tokens per sequence");
   if (!options.batch && !batch) add("--batch", "--batch 256: sequences per optimizer step, all ranks together");
   if (notes.empty()) return std::nullopt;
-  return Error{fmt::format("these settings ({}) leave open what a prediction needs: {}", reading.framework, list), {file, 0, 0}, std::move(notes)};
+  return Error{fmt::format("these settings ({}) leave open what a prediction needs: {}", reading.framework, list),
+               {file, 0, 0},
+               std::move(notes)};
 }
 
 Options merged(const Options& options, const frameworks::Reading& reading, bool batch_known) {
@@ -65,11 +69,14 @@ Result<JobFile> read_framework_job(std::string_view text, const std::string& fil
   if (!job && !options.hosts && all.hosts) job = read_job("", "", without_hosts(all));
   if (!job) return tl::make_unexpected(std::move(job).error());
   frameworks::apply(reading, job->job);
-  if (options.framework) { TRY_INTO(job->job.framework, parallel::parse_framework(*options.framework)); }
+  if (options.framework) {
+    TRY_INTO(job->job.framework, parallel::parse_framework(*options.framework));
+  }
   if (options.compiled) job->job.compiled = *options.compiled;
   Result<parallel::Strategy> strategy = frameworks::settle(reading, job->job, options.batch.has_value());
   if (!strategy) {
-    for (const frameworks::Finding& finding : reading.findings) strategy.error().notes.push_back(fmt::format("also: {}; {}", finding.what, finding.fix));
+    for (const frameworks::Finding& finding : reading.findings)
+      strategy.error().notes.push_back(fmt::format("also: {}; {}", finding.what, finding.fix));
     return tl::make_unexpected(std::move(strategy).error());
   }
   if (!job->strategy) job->strategy = *strategy;

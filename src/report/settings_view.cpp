@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/base/units.hpp>
 #include <chokepoint/report/settings_view.hpp>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ std::string indented(std::string_view head, std::string_view text, int columns, 
 }
 
 long count(const frameworks::Reading& reading, Use use) {
-  return std::count_if(reading.settings.begin(), reading.settings.end(), [&](const frameworks::Setting& s) { return s.use == use; });
+  return std::count_if(reading.settings.begin(), reading.settings.end(),
+                       [&](const frameworks::Setting& s) { return s.use == use; });
 }
 
 std::string listed(const frameworks::Reading& reading, Use use, std::string_view title, const Style& style) {
@@ -47,9 +49,10 @@ std::string listed(const frameworks::Reading& reading, Use use, std::string_view
 }  // namespace
 
 std::string settings_text(const frameworks::Reading& reading, const Style& style, bool quiet) {
-  std::string out = fmt::format("\nSettings of {}: {} used, {} without effect on time and memory, {} not modelled, {} unknown\n", reading.framework,
-                                count(reading, Use::kUsed), count(reading, Use::kNoEffect), count(reading, Use::kNotModelled),
-                                count(reading, Use::kUnknown));
+  std::string out =
+      fmt::format("\nSettings of {}: {} used, {} without effect on time and memory, {} not modelled, {} unknown\n",
+                  reading.framework, count(reading, Use::kUsed), count(reading, Use::kNoEffect),
+                  count(reading, Use::kNotModelled), count(reading, Use::kUnknown));
   if (quiet && reading.findings.empty()) return "";
   if (quiet) out.clear();
   for (const frameworks::Finding& finding : reading.findings) {
@@ -57,7 +60,8 @@ std::string settings_text(const frameworks::Reading& reading, const Style& style
     std::string text = finding.what;
     if (!finding.pos.file.empty()) text += fmt::format(" ({})", place(finding.pos));
     const std::vector<std::string> lines = wrapped(text, style.width - 9);
-    for (std::size_t i = 0; i < lines.size(); ++i) out += i == 0 ? fmt::format("  {}  {}\n", sign, lines[i]) : fmt::format("         {}\n", lines[i]);
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      out += i == 0 ? fmt::format("  {}  {}\n", sign, lines[i]) : fmt::format("         {}\n", lines[i]);
     out += indented("         fix: ", finding.fix, 14, style);
   }
   if (quiet) return out;
@@ -66,18 +70,45 @@ std::string settings_text(const frameworks::Reading& reading, const Style& style
   return out;
 }
 
+std::string own_strategy_text(const simulate::Prediction& own, const plan::Plan& plan, const Style& style) {
+  std::string out = fmt::format("\nYours   {}: {}", parallel::title(own.strategy), format_duration(own.step_time_s));
+  if (!own.memory.fits()) out += ", does not fit in memory";
+  if (plan.candidates.empty()) return out + "\n";
+  const simulate::Prediction& best = plan.candidates.front();
+  if (own.memory.fits() && (plan::tied(best, own) || own.step_time_s <= best.step_time_s)) {
+    return out + ", as good as the best\n";
+  }
+  if (own.step_time_s > best.step_time_s) {
+    out += fmt::format("; the best takes {:.0f} % less time", 100 * (1 - best.step_time_s / own.step_time_s));
+  }
+  return out + style.dim("\n        chokepoint export JOB --best --to FRAMEWORK writes its settings") + "\n";
+}
+
 std::string with_settings_json(const std::string& text, const frameworks::Reading& reading) {
   Json document = Json::parse(text, nullptr, false);
   if (document.is_discarded() || !document.is_object()) return text;
   Json findings = Json::array();
   for (const frameworks::Finding& f : reading.findings) {
-    findings.push_back({{"id", f.id}, {"refused", f.refused}, {"file", f.pos.file}, {"line", f.pos.line}, {"what", f.what}, {"fix", f.fix}});
+    findings.push_back({{"id", f.id},
+                        {"refused", f.refused},
+                        {"file", f.pos.file},
+                        {"line", f.pos.line},
+                        {"what", f.what},
+                        {"fix", f.fix}});
   }
   Json all = Json::array();
   for (const frameworks::Setting& s : reading.settings) {
-    all.push_back({{"key", s.key}, {"value", s.value}, {"file", s.pos.file}, {"line", s.pos.line}, {"use", std::string(frameworks::name(s.use))}, {"note", s.note}});
+    all.push_back({{"key", s.key},
+                   {"value", s.value},
+                   {"file", s.pos.file},
+                   {"line", s.pos.line},
+                   {"use", std::string(frameworks::name(s.use))},
+                   {"note", s.note}});
   }
-  document["settings"] = {{"framework", reading.framework}, {"format", std::string(frameworks::name(reading.format))}, {"findings", findings}, {"all", all}};
+  document["settings"] = {{"framework", reading.framework},
+                          {"format", std::string(frameworks::name(reading.format))},
+                          {"findings", findings},
+                          {"all", all}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -99,11 +130,18 @@ std::string export_text(const frameworks::Export& result, const Style& style, bo
   return out;
 }
 
-std::string export_json(const frameworks::Export& result, const parallel::Job& job, const parallel::Strategy& asked, std::string_view target) {
+std::string export_json(const frameworks::Export& result, const parallel::Job& job, const parallel::Strategy& asked,
+                        std::string_view target) {
   Json files = Json::array();
   for (const frameworks::File& file : result.files) files.push_back({{"name", file.name}, {"text", file.text}});
-  const Json out = {{"schema", "chokepoint.export/1"}, {"target", std::string(target)}, {"model", job.model.name}, {"gpus", job.gpus},
-                    {"strategy", parallel::to_text(asked)}, {"expressed", parallel::to_text(result.expressed)}, {"files", files}, {"notices", result.notices}};
+  const Json out = {{"schema", "chokepoint.export/1"},
+                    {"target", std::string(target)},
+                    {"model", job.model.name},
+                    {"gpus", job.gpus},
+                    {"strategy", parallel::to_text(asked)},
+                    {"expressed", parallel::to_text(result.expressed)},
+                    {"files", files},
+                    {"notices", result.notices}};
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

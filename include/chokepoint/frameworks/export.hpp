@@ -39,7 +39,8 @@ std::vector<Variable> environment(const parallel::Job& job, const parallel::Stra
 
 /// Host names and slots ("host-1 slots=8").
 std::string hostfile(const parallel::Job& job);
-/// CSV: rank, host, local rank, and the rank's place in each dimension; tensor varies fastest, then context, data, pipeline.
+/// CSV: rank, host, local rank, and the rank's place in each dimension; tensor varies fastest, then context, data,
+/// pipeline.
 std::string rank_map(const parallel::Job& job, const parallel::Strategy& strategy);
 
 }  // namespace chokepoint::frameworks

@@ -41,7 +41,7 @@ struct Setting {
   std::string value;  ///< empty for a flag
   SourcePos pos;
   Use use = Use::kUnknown;
-  std::string note;   ///< what it means here, where that needs saying
+  std::string note;  ///< what it means here, where that needs saying
 };
 
 /// Settings that contradict each other, do nothing, or cost time without need.
@@ -65,8 +65,8 @@ struct Reading {
   std::optional<int> hosts;
   std::optional<int> gpus;
   std::optional<int> sequence;
-  std::optional<double> batch;            ///< sequences per step
-  std::optional<double> batch_tokens;     ///< torchtitan's newer keys count tokens
+  std::optional<double> batch;         ///< sequences per step
+  std::optional<double> batch_tokens;  ///< torchtitan's newer keys count tokens
   std::optional<double> micro_batch_tokens;
 
   parallel::Framework software = parallel::Framework::kPytorch;
@@ -75,20 +75,20 @@ struct Reading {
   std::optional<bool> fp32_gradients;
   std::optional<compute::AttentionKernel> attention;
   std::optional<double> optimizer_bytes_per_parameter;
-  std::optional<int> adapter_rank;        ///< LoRA: the base model is frozen
+  std::optional<int> adapter_rank;  ///< LoRA: the base model is frozen
   bool fp8_rowwise = false;
   bool token_once_per_host = false;
   bool fused_loss = false;
   bool fused_operators = false;
 
-  parallel::Strategy strategy;            ///< data and accumulate 0: to be derived from the job
+  parallel::Strategy strategy;  ///< data and accumulate 0: to be derived from the job
   bool micro_batch_given = false;
-  int replicas = 0;        ///< copies of sharded state (HSDP, optimizer instances); 0: as the strategy says
-  int first_stage_layers = -1, last_stage_layers = -1;  ///< of an uneven pipeline; -1: as even as possible
+  int replicas = 0;  ///< copies of sharded state (HSDP, optimizer instances); 0: as the strategy says
+  int first_stage_layers = -1, last_stage_layers = -1;     ///< of an uneven pipeline; -1: as even as possible
   bool embedding_is_layer = false, loss_is_layer = false;  ///< Megatron counts them when it spreads layers
-  int layers_per_chunk = 0;               ///< decides virtual stages once the model is known
-  int default_chunks = 1;                 ///< of an interleaved schedule that does not say how many
-  SourcePos strategy_pos;                 ///< of the settings that lay the job out, for messages
+  int layers_per_chunk = 0;                                ///< decides virtual stages once the model is known
+  int default_chunks = 1;                                  ///< of an interleaved schedule that does not say how many
+  SourcePos strategy_pos;                                  ///< of the settings that lay the job out, for messages
 };
 
 /// Opens a file that a script or a config names.
@@ -99,8 +99,8 @@ Result<Reading> read(std::string_view text, const std::string& file, const Open&
 /// What of the reading describes the software, into the job.
 void apply(const Reading& reading, parallel::Job& job);
 
-/// The strategy for a job whose model and cluster are known. Sets the job's batch where only its factors were given, and
-/// adds the findings that need the job.
+/// The strategy for a job whose model and cluster are known. Sets the job's batch where only its factors were given,
+/// and adds the findings that need the job.
 Result<parallel::Strategy> settle(Reading& reading, parallel::Job& job, bool batch_given);
 
 }  // namespace chokepoint::frameworks

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 #SBATCH --nodes=2
 #SBATCH --gpus-per-node=8
 export NCCL_P2P_DISABLE=1
