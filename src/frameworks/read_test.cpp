@@ -241,6 +241,12 @@ TEST(Torchtitan, ABrokenFileIsShownWithItsPlace) {
   EXPECT_EQ(reading.error().pos.line, 2);
 }
 
+TEST(Torchtitan, ATableWithoutANameIsRefused) {
+  for (const char* header : {"[<a]", "[#a]", "[[=]]", "[ ]", "[a.]", "[a.=]"}) {
+    EXPECT_FALSE(read(std::string("[training]\nseq_len = 1\n") + header + "\n", "a.toml", files({}))) << header;
+  }
+}
+
 TEST(Torchtitan, ReplicasTimesShardsMustBeTheRest) {
   Reading reading = must_read(
       "[parallelism]\ndata_parallel_replicate_degree = 2\ndata_parallel_shard_degree = 8\n[training]\nlocal_batch_size "

@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // TOML through toml++, which is header-only and slow to compile: this file alone includes it.
+//
+// A table header such as "[<a]" reaches an assertion of toml++ 3.3, which a release build turns into undefined
+// behaviour: its assertions throw here, in every build.
+#undef NDEBUG
+#include <stdexcept>
+namespace chokepoint::frameworks {
+constexpr void assert_toml(bool holds) {
+  if (!holds) throw std::logic_error("an assertion of toml++");
+}
+}  // namespace chokepoint::frameworks
+#define TOML_ASSERT(expr) ::chokepoint::frameworks::assert_toml(static_cast<bool>(expr))
 #define TOML_EXCEPTIONS 1
 #define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
@@ -89,6 +100,8 @@ Result<std::vector<Setting>> flatten_toml(std::string_view text, const std::stri
     const auto begin = error.source().begin;
     return fail(fmt::format("not valid TOML: {}", error.description()),
                 {file, static_cast<int>(begin.line), static_cast<int>(begin.column)});
+  } catch (const std::logic_error&) {
+    return fail("not valid TOML: a table's name must be letters, digits, '-', '_' or text in quotes", {file, 0, 0});
   }
 }
 
