@@ -137,6 +137,19 @@ TEST(Fluid, CapacityMayChangeWhileAFlowRuns) {
   EXPECT_DOUBLE_EQ(fluid.carried_bytes(0), 100);
 }
 
+TEST(Fluid, AFailedLinkLeavesNoTraceOfItsOldLoad) {
+  // 73 B/s shared by weights whose products do not add up exactly: what is left of 0 after taking them away is 0.
+  Fluid fluid({73, 50});
+  const FlowId odd = fluid.start(std::vector<Use>{{0, 144.1}, {0, 0.3}, {0, 73.7}}, 100);
+  const FlowId other = fluid.start(over({0, 1}), 100);
+  EXPECT_GT(fluid.rate(odd), 0);
+  fluid.set_capacity(0, 0);
+  std::vector<FlowId> stalled;
+  fluid.stalled(stalled);
+  EXPECT_EQ(stalled, (std::vector<FlowId>{odd, other}));
+  EXPECT_EQ(fluid.next_s(), kNever);
+}
+
 TEST(Fluid, ZeroBytesAndFlowsWithoutAnythingSlowEndAtOnce) {
   Fluid fluid({10, kNever});
   std::vector<FlowId> done;

@@ -126,6 +126,7 @@ void Sharing::enter(std::uint32_t index) {
   link.open_weight = link.all_weight = 0;
   link.queued = kNever;
   for (const Incidence& member : view(link.members)) link.left -= member.weight * flows_[member.other].level;
+  link.largest = std::max(link.capacity, link.capacity - link.left);
   entered_.push_back(index);
 }
 
@@ -145,7 +146,9 @@ void Sharing::open(FlowId id) {
     link.open_weight += use.weight;
     link.all_weight = std::max(link.all_weight, link.open_weight);
     ++link.open;
-    if (filling_) queue(use.other);
+  }
+  if (filling_) {
+    for (const Incidence& use : view(flow.uses)) queue(use.other);
   }
   if (flow.limit < kNever) push({flow.limit, id, true});
 }
@@ -167,12 +170,18 @@ void Sharing::stop(FlowId id, double level, std::uint32_t held) {
 /// The level at which what the standing flows leave is used up by those that rise. Too low while some stand higher.
 double Sharing::full_at(Link& link) const {
   if (link.open == 0 || link.capacity == kNever) return kNever;
-  if (link.open_weight < kFewDigits * link.all_weight) {
+  if (link.open_weight < kFewDigits * link.all_weight || link.left < kFewDigits * link.largest) {
+    link.left = link.capacity;
     link.open_weight = 0;
     for (const Incidence& member : view(link.members)) {
-      if (flows_[member.other].open) link.open_weight += member.weight;
+      const Flow& flow = flows_[member.other];
+      if (flow.open)
+        link.open_weight += member.weight;
+      else
+        link.left -= member.weight * flow.level;
     }
     link.all_weight = link.open_weight;
+    link.largest = link.left;
   }
   return at_least_zero(link.left) / link.open_weight;
 }
@@ -294,7 +303,7 @@ void Sharing::open_all_reached() {
   }
   for (const std::uint32_t index : entered_) {
     Link& link = links_[index];
-    link.left = link.capacity;
+    link.left = link.largest = link.capacity;
     link.open = link.members.size;
     link.open_weight = 0;
     for (const Incidence& member : view(link.members)) link.open_weight += member.weight;

@@ -36,6 +36,7 @@ class Sharing {
     double capacity = 0;
     double hold = kNever;    ///< rate of the flows that it holds, when it holds any
     double left = 0;         ///< in a filling: capacity that the flows that stand leave
+    double largest = 0;      ///< in a filling: the largest term of `left` since it was last counted
     double open_weight = 0;  ///< in a filling: weights of those that rise
     double all_weight = 0;   ///< in a filling: the most that open_weight has been
     double queued = kNever;  ///< in a filling: level of its entry in the queue that counts
