@@ -8,6 +8,7 @@
 #include "job_options.hpp"
 #include "profile_option.hpp"
 #include "report_files.hpp"
+#include "simulate_options.hpp"
 
 namespace chokepoint::cli {
 
@@ -18,6 +19,7 @@ struct PredictOptions {
   std::string measured;
   std::string profile;
   ReportFiles files;
+  SimulateFlags simulate;
   int nearest = 0;  ///< list as many published runs; 0: one line about them
 };
 
@@ -47,10 +49,15 @@ Result<std::string> predict(const PredictOptions& options, const CommonOptions& 
   report::PredictReport report{file.job, prediction, implied, {}};
   report.nearest = {validate::nearest_runs(file.job, prediction.strategy, static_cast<std::size_t>(near)), options.nearest > 0};
   const report::Words& words = report::Words::of(common.lang);
+  std::optional<Simulation> simulation;
+  if (options.simulate.wanted()) {
+    TRY_INTO(simulation, run_simulation(predictor, prediction, options.simulate, input_files(options.job)));
+  }
   return write_reports(options.files, {[&] { return report::predict_html(report, words); }, [&] { return report::predict_markdown(report, words); }, [&] { return report::predict_csv(report); }}, [&] {
-    return with_settings(common.json ? report::predict_json(file.job, prediction, implied, report.nearest)
-                                     : report::predict_text(file.job, prediction, implied, report::terminal_style(common.lang), common.quiet, report.nearest),
-                         file, common.json, common.quiet);
+    std::string text = common.json ? report::predict_json(file.job, prediction, implied, report.nearest)
+                                   : report::predict_text(file.job, prediction, implied, report::terminal_style(common.lang), common.quiet, report.nearest);
+    if (simulation) text = with_simulation(text, *simulation, prediction, common.json);
+    return with_settings(std::move(text), file, common.json, common.quiet);
   });
 }
 
@@ -63,6 +70,7 @@ void add_predict(CLI::App& app, CommonOptions& common, Action& action) {
   add_job_options(*command, options->job);
   command->add_option("--strategy", options->job.values.strategy, "for example \"tensor=8 pipeline=4 zero=1 microbatch=1 recompute=selective\"");
   add_profile_option(*command, options->profile);
+  add_simulate_options(*command, options->simulate);
   command->add_option("--measured", options->measured, "measured step time, for example 8.68s: prints the bandwidth it implies");
   command->add_option("--nearest", options->nearest, "list this many of the most similar published runs")->check(CLI::Range(1, 100));
   add_report_options(*command, options->files);

@@ -2,6 +2,7 @@
 #include "causes.hpp"
 
 #include <algorithm>
+#include <chokepoint/base/text.hpp>
 #include <chokepoint/base/units.hpp>
 #include <cmath>
 #include <cstdio>
@@ -47,14 +48,15 @@ struct Words {
   std::string remedy;
 };
 
-/// Class with the largest sum over all ranks among those `pick` takes.
+/// Class with the largest sum over all ranks, waiting left out, among those `pick` takes.
 template <class Pick>
 Bill largest(const Diagnosis& d, Pick pick) {
   MeasuredBill sum;
   for (const RankResult& r : d.ranks) sum += r.bill;
   int best = -1;
   for (int i = 0; i < simulate::kBillCount; ++i) {
-    if (pick(static_cast<Bill>(i)) && (best < 0 || sum.ns[static_cast<std::size_t>(i)] > sum.ns[static_cast<std::size_t>(best)])) best = i;
+    const auto moved = [&sum](int k) { return sum.ns[static_cast<std::size_t>(k)] - sum.wait_ns[static_cast<std::size_t>(k)]; };
+    if (pick(static_cast<Bill>(i)) && (best < 0 || moved(i) > moved(best))) best = i;
   }
   return static_cast<Bill>(best);
 }
@@ -70,10 +72,21 @@ std::string wire_remedy(Bill dimension) {
   }
 }
 
+Words words_of_stage(const Replay& replay, const Diagnosis& d) {
+  std::vector<std::string> names;
+  for (const int m : replay.heavy_stage()) names.push_back(std::to_string(d.ranks[static_cast<std::size_t>(m)].rank));
+  const std::string where = "stage of ranks " + short_list(names);
+  char text[200];
+  std::snprintf(text, sizeof text, "The pipeline stage of ranks %.80s computes %.2f\u00d7 as long as the others", short_list(names).c_str(), replay.slowest_factor());
+  return {"heavy-stage", where, text,
+          "move layers off that stage: Megatron-LM --decoder-last-pipeline-num-layers or --account-for-loss-in-pipeline-split; torchtitan pipeline_parallel_split_points"};
+}
+
 Words words_of(Removable kind, const Replay& replay, const Diagnosis& d) {
   char text[160];
   switch (kind) {
     case Removable::kSlowRank: {
+      if (!replay.heavy_stage().empty()) return words_of_stage(replay, d);
       const int rank = replay.slowest_rank() >= 0 ? d.ranks[static_cast<std::size_t>(replay.slowest_rank())].rank : 0;
       std::snprintf(text, sizeof text, "Rank %d computes %.2f× as long as the median rank", rank, replay.slowest_factor());
       return {"slow-rank", "rank " + std::to_string(rank), text,

@@ -69,7 +69,68 @@ Replay::Replay(const std::vector<RankTrace>& traces, const std::vector<std::vect
     line.spread_ns.assign(line.pieces.size(), 0);
   }
   build_meetings(traces, collectives);
+  find_stages(collectives);
   even_out();
+}
+
+namespace {
+
+/// Groups that reach across stages although they are no sends: tied embeddings, Megatron-LM's norm over a model's ranks.
+bool joins_stages(const MatchedCollective& c) {
+  if (c.dimension == Bill::kPipeline) return true;
+  const std::size_t blank = c.group.find(' ');
+  const std::string_view words = blank == std::string::npos ? std::string_view(c.group) : std::string_view(c.group).substr(blank + 1);
+  return words.find("EMBEDDING") != std::string_view::npos || words.substr(0, 14) == "MODEL_PARALLEL";
+}
+
+}  // namespace
+
+void Replay::find_stages(const std::vector<MatchedCollective>& collectives) {
+  stage_of_.resize(lines_.size());
+  for (std::size_t m = 0; m < lines_.size(); ++m) stage_of_[m] = static_cast<int>(m);
+  const auto root = [this](int m) {
+    while (stage_of_[static_cast<std::size_t>(m)] != m) m = stage_of_[static_cast<std::size_t>(m)];
+    return m;
+  };
+  bool pipelined = false;
+  for (const MatchedCollective& c : collectives) {
+    pipelined = pipelined || c.dimension == Bill::kPipeline;
+    if (joins_stages(c) || c.members.size() >= lines_.size()) continue;
+    for (const int m : c.members) {
+      const int a = root(c.members.front());
+      const int b = root(m);
+      stage_of_[static_cast<std::size_t>(std::max(a, b))] = std::min(a, b);
+    }
+  }
+  for (std::size_t m = 0; m < lines_.size(); ++m) stage_of_[m] = pipelined ? root(static_cast<int>(m)) : 0;
+}
+
+void Replay::find_heavy_stage(const std::vector<double>& total, double& typical) {
+  std::map<int, std::vector<int>> stages;
+  for (std::size_t m = 0; m < total.size(); ++m) stages[stage_of_[m]].push_back(static_cast<int>(m));
+  if (stages.size() < 2) return;
+  const auto least = [&total](const std::vector<int>& ranks) {
+    double least = total[static_cast<std::size_t>(ranks.front())];
+    for (const int m : ranks) least = std::min(least, total[static_cast<std::size_t>(m)]);
+    return least;
+  };
+  const std::vector<int>* heaviest = nullptr;
+  for (const auto& [name, ranks] : stages) {
+    if (ranks.size() > 1 && (heaviest == nullptr || least(ranks) > least(*heaviest))) heaviest = &ranks;
+  }
+  if (heaviest == nullptr) return;
+  std::vector<double> others;
+  for (std::size_t m = 0; m < total.size(); ++m) {
+    if (stage_of_[m] != stage_of_[static_cast<std::size_t>(heaviest->front())]) others.push_back(total[m]);
+  }
+  const double usual = median(others);
+  const double slowest = *std::max_element(total.begin(), total.end());
+  constexpr double kClearly = 1.02;
+  // Each of its ranks is as slow as the slowest, or nearly: the stage has more to do.
+  const bool all_slow = least(*heaviest) - usual > 0.5 * (slowest - usual);
+  if (usual <= 0 || least(*heaviest) < kClearly * usual || !all_slow) return;
+  heavy_stage_ = *heaviest;
+  typical = usual;
 }
 
 namespace {
@@ -164,7 +225,8 @@ void Replay::even_out() {
   for (std::size_t m = 0; m < lines_.size(); ++m) {
     for (const Piece& p : lines_[m].pieces) total[m] += p.kind == Removable::kCount ? static_cast<double>(p.ns) : 0;
   }
-  const double typical = median(total);
+  double typical = median(total);
+  find_heavy_stage(total, typical);
   if (typical <= 0) return;
   for (std::size_t m = 0; m < lines_.size(); ++m) {
     if (slowest_ < 0 || total[m] > total[static_cast<std::size_t>(slowest_)]) slowest_ = static_cast<int>(m);

@@ -26,6 +26,8 @@ class Replay {
   /// Position of the rank that computes longest, and how long relative to the median of all.
   int slowest_rank() const { return slowest_; }
   double slowest_factor() const { return slowest_factor_; }
+  /// Ranks of the pipeline stage that computes longest, where it is the stage and not a rank of it that is slow; else empty.
+  const std::vector<int>& heavy_stage() const { return heavy_stage_; }
 
  private:
   struct Piece {
@@ -52,6 +54,10 @@ class Replay {
 
   void build_meetings(const std::vector<trace::RankTrace>& traces, const std::vector<MatchedCollective>& collectives);
   void even_out();
+  /// Ranks joined by groups other than those between stages.
+  void find_stages(const std::vector<MatchedCollective>& collectives);
+  /// The stage all of whose ranks compute clearly longer than the other stages', and the others' median.
+  void find_heavy_stage(const std::vector<double>& total, double& typical);
   /// Work of a line up to each of its pieces, classes of the mask left out.
   std::vector<double> progress(std::size_t member, unsigned mask) const;
 
@@ -68,6 +74,8 @@ class Replay {
   Interval window_;
   std::vector<Line> lines_;
   std::vector<Meeting> meetings_;
+  std::vector<int> stage_of_;  ///< by rank
+  std::vector<int> heavy_stage_;
   int slowest_ = -1;
   double slowest_factor_ = 1;
 };

@@ -252,4 +252,83 @@ Exposed data_parallel(const StepContext& c, const StageCost& stage, double slack
   return by_unit ? sharded(c, stage) : replicated(c, stage, slack_s);
 }
 
+namespace {
+
+TransferPieces transfer(const StepContext& c, Op op, double bytes, const collective::Group& group, double around_s = 0) {
+  if (bytes <= 0 || group.ranks <= 1) return {op, 0, 0, 0};
+  const collective::Cost cost = c.network.cost(op, bytes, group);
+  return {op, cost.time_s + around_s, std::min(cost.latency_s, cost.time_s), bytes};
+}
+
+DataPieces unit_pieces(const StepContext& c, const StageCost& stage) {
+  const parallel::Software& sw = c.software;
+  const double unit = stage.unit_parameters;
+  DataPieces d;
+  d.by_unit = true;
+  d.overlap_share = sw.fetches_by_tensor ? c.constants.fetch_overlap_share : 1;
+  d.prefetch = std::max(1, sw.gathers_in_flight - 1);
+  d.scatters_last_only = c.strategy.sync_last_only;
+  d.reduces_behind_backward = d.gathers_behind_forward = sw.gather_overlap;
+  const double shards = c.groups.shard.ranks;
+  d.gather = transfer(c, Op::kAllGather, unit * sw.gather_bytes, c.groups.shard);
+  d.gather.seconds = gather_s(c, unit, c.groups.shard, c.strategy.quantised_gathers);
+  if (c.strategy.zero == 3 && c.strategy.reshard_after_forward) {
+    collective::Group host = c.groups.shard;
+    host.ranks = host.ranks_per_host;
+    d.gather_again = d.gather;
+    if (c.strategy.secondary_shard) d.gather_again.seconds = gather_s(c, unit, host, false);
+  }
+  d.scatter = transfer(c, Op::kReduceScatter, unit * sw.reduce_bytes, c.groups.shard, c.kernels.memory_s(2 * unit * sw.reduce_bytes));
+  if (c.strategy.quantised_reduction) d.scatter.seconds = quantised_reduction_s(c, unit);
+  d.replicate = transfer(c, Op::kAllReduce, unit * sw.reduce_bytes / shards, c.groups.replicate);
+  d.root_gather = transfer(c, Op::kAllGather, stage.root_parameters * sw.gather_bytes, c.groups.shard);
+  d.root_scatter = transfer(c, Op::kReduceScatter, stage.root_parameters * sw.reduce_bytes, c.groups.shard);
+  d.root_replicate = transfer(c, Op::kAllReduce, stage.root_parameters * sw.reduce_bytes / shards, c.groups.replicate);
+  for (TransferPieces* t : {&d.gather, &d.gather_again, &d.scatter}) t->latency_s = std::min(t->latency_s, t->seconds);
+  return d;
+}
+
+/// All buckets but one alike; the odd one (an embedding, a rest) takes what is left of the total.
+TransferPieces of_bucket(const StepContext& c, Op op, const Buckets& b, double bytes, double seconds) {
+  return {op, seconds, std::min(c.network.cost(op, bytes, c.groups.data).latency_s, seconds), b.count > 0 ? bytes : 0};
+}
+
+void bucket_pieces(const StepContext& c, const StageCost& stage, DataPieces& d) {
+  const parallel::Software& sw = c.software;
+  const bool whole = sw.reduces_whole;
+  const auto set = [&](Op op, bool one, double element_bytes, int& count, TransferPieces& each, TransferPieces& odd) {
+    const Buckets b = one ? in_equal_buckets(c, op, stage.parameters, 1, element_bytes, c.groups.data) : in_buckets(c, op, stage, element_bytes, c.groups.data);
+    count = static_cast<int>(std::clamp(b.count, 1.0, 1e6));
+    const double bytes = stage.parameters / count * element_bytes;
+    each = of_bucket(c, op, b, bytes, count > 1 ? (b.total - b.last) / (count - 1) : b.last);
+    odd = of_bucket(c, op, b, bytes, b.last);
+  };
+  set(c.strategy.zero == 0 || whole ? Op::kAllReduce : Op::kReduceScatter, whole, sw.reduce_bytes, d.buckets, d.reduce, d.reduce_last);
+  d.each_micro_step = c.strategy.zero == 2 || c.strategy.sync_every_micro_step;
+  d.reduces_behind_backward = sw.buckets_overlap && !whole;
+  d.gathers_behind_forward = sw.gather_overlap;
+  if (c.strategy.zero < 1) return;
+  set(Op::kAllGather, sw.step_gathers_flat, sw.gather_bytes, d.gather_buckets, d.parameters, d.parameters_first);
+  if (sw.copies_slices) {
+    const double copies = stage.layers * kMergedTensors * c.groups.data.ranks * c.constants.slice_copy_s;
+    d.parameters_first.seconds += copies;
+    d.parameters_first.latency_s += copies;
+  }
+}
+
+}  // namespace
+
+DataPieces data_pieces(const StepContext& c, const StageCost& stage) {
+  DataPieces d;
+  if (c.groups.data.ranks <= 1) return d;
+  const bool by_unit = c.strategy.zero == 3 || (c.strategy.zero == 2 && c.strategy.sharder == Sharder::kFsdp);
+  if (by_unit) {
+    d = unit_pieces(c, stage);
+  } else if (stage.parameters > 0) {
+    bucket_pieces(c, stage, d);
+  }
+  d.active = true;
+  return d;
+}
+
 }  // namespace chokepoint::simulate

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Data parallelism: what gradient reductions and parameter gathers add to a step beyond what computation hides.
+#include <chokepoint/simulate/pieces.hpp>
+
 #include "layer.hpp"
 #include "pipeline.hpp"
 
@@ -34,5 +36,8 @@ double ddp_buckets(const model::Model& model, double tensor_degree, double param
 /// Exposed communication of the data-parallel group over one optimizer step, for the stage given.
 /// `slack_s`: time this stage idles at the end of the step while earlier stages finish.
 Exposed data_parallel(const StepContext& context, const StageCost& stage, double slack_s);
+
+/// The collectives that data_parallel() lays over the step, one by one.
+DataPieces data_pieces(const StepContext& context, const StageCost& stage);
 
 }  // namespace chokepoint::simulate

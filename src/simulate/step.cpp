@@ -10,6 +10,7 @@
 
 #include "groups.hpp"
 #include "layer.hpp"
+#include "pieces.hpp"
 #include "pipeline.hpp"
 #include "sharing.hpp"
 #include "uncertainty.hpp"
@@ -100,7 +101,8 @@ struct Predictor::Impl {
     moe_share = job.model.layers > 0 ? static_cast<double>(moe_layers) / job.model.layers : 0;
   }
 
-  Prediction evaluate(const Strategy& strategy) const;
+  /// `record`: where the pieces of the step go, if anyone asks.
+  Prediction evaluate(const Strategy& strategy, Pieces* record = nullptr) const;
   LayerCost layer(const StepContext& c) const;
   Stage stage(const StepContext& c, const LayerCost& layer, const EndCost& first, const EndCost& last, int index,
               int layers) const;
@@ -175,13 +177,7 @@ void Predictor::Impl::add_data_parallel(const StepContext& c, const std::vector<
   p.bill[static_cast<std::size_t>(Bill::kDataGather)] += worst.gather_s;
   p.bill[static_cast<std::size_t>(Bill::kDataReduce)] += worst.reduce_s;
   if (job.model.tied_embeddings && c.strategy.pipeline > 1) {
-    // First and last stage add up the gradients of the embedding they share.
-    const double bytes = count.embedding / c.strategy.tensor * c.software.reduce_bytes;
-    collective::Group ends;
-    ends.ranks = 2;
-    ends.ranks_per_host = c.groups.stage_distance * (c.strategy.pipeline - 1) < job.cluster.gpus_per_host() ? 2 : 1;
-    ends.local_stride = ends.ranks_per_host == 2 ? c.groups.stage_distance * (c.strategy.pipeline - 1) : 1;
-    p.bill[static_cast<std::size_t>(Bill::kDataReduce)] += network.cost(Op::kAllReduce, bytes, ends).time_s;
+    p.bill[static_cast<std::size_t>(Bill::kDataReduce)] += tied_pieces(c, count.embedding).seconds;
   }
 }
 
@@ -215,7 +211,7 @@ void Predictor::Impl::add_optimizer(const StepContext& c, const Stage& slowest, 
   p.bill[static_cast<std::size_t>(Bill::kOther)] += c.constants.step_fixed_s;
 }
 
-Prediction Predictor::Impl::evaluate(const Strategy& s) const {
+Prediction Predictor::Impl::evaluate(const Strategy& s, Pieces* record) const {
   Prediction p;
   p.strategy = s;
   const parallel::Software software = parallel::software_of(job, s);
@@ -258,6 +254,16 @@ Prediction Predictor::Impl::evaluate(const Strategy& s) const {
   add_data_parallel(c, stages, p);
   add_optimizer(c, slow, p);
   for (const double item : p.bill) p.step_time_s += item;
+  if (record != nullptr) {
+    *record = step_pieces(c, hop, send, blocking, p);
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      const Stage& st = stages[i];
+      record->stages.push_back(stage_pieces(c, layer_cost, i == 0 ? &first : nullptr, i + 1 == stages.size() ? &last : nullptr, st.cost,
+                                            {st.forward.host_excess, st.backward.host_excess, st.recompute.host_excess, st.times.weight_gradient}));
+    }
+    if (job.model.tied_embeddings && s.pipeline > 1) record->tied_embedding = tied_pieces(c, count.embedding);
+    return p;
+  }
   const double sequences = job.global_batch;
   p.tokens_per_s_per_gpu = sequences * job.sequence / p.step_time_s / job.gpus;
   const double flops = model::step_flops(job.model, job.sequence, sequences, model::FlopConvention::kModelFullAttention);
@@ -331,6 +337,12 @@ void Predictor::set_parameters(const Parameters& parameters) {
 }
 
 Prediction Predictor::evaluate(const Strategy& completed) const { return impl_->evaluate(completed); }
+
+Pieces Predictor::pieces(const Strategy& completed) const {
+  Pieces pieces;
+  impl_->evaluate(completed, &pieces);
+  return pieces;
+}
 
 Result<Prediction> Predictor::predict(const Strategy& strategy) const {
   TRY_INTO(const Strategy full, parallel::completed(impl_->job, strategy));

@@ -67,6 +67,8 @@ struct Prediction {
   double item(Bill b) const { return bill[static_cast<std::size_t>(b)]; }
 };
 
+struct Pieces;
+
 /// Every constant that a prediction depends on.
 struct Parameters {
   compute::Constants compute;
@@ -87,6 +89,8 @@ class Predictor {
   Result<Prediction> predict(const parallel::Strategy& strategy) const;
   /// Times, bill and memory only (no ladder, findings or assumptions), for a completed strategy: the search path.
   Prediction evaluate(const parallel::Strategy& completed) const;
+  /// What the closed form adds up, for the event engine. `completed` as in evaluate().
+  Pieces pieces(const parallel::Strategy& completed) const;
   const parallel::Job& job() const;
   /// The same job under other constants; rebuilds only what they touch, so that fits may call it often.
   void set_parameters(const Parameters& parameters);
