@@ -212,7 +212,16 @@ TEST(Deepspeed, AFileThatIsNotThereIsNamed) {
   EXPECT_EQ(reading.error().message, "the settings name 'ds.json', which cannot be read");
 }
 
-TEST(Torchtitan, BothDialectsOfDegrees) {
+class Torchtitan : public testing::Test {
+ protected:
+  void SetUp() override {
+#if !__has_include(<toml++/toml.h>)
+    GTEST_SKIP() << "built without toml++";
+#endif
+  }
+};
+
+TEST_F(Torchtitan, BothDialectsOfDegrees) {
   Reading old = must_read(
       "[training]\ndata_parallel_shard_degree = -1\ntensor_parallel_degree = 2\nbatch_size = 4\nseq_len = 2048\n"
       "[experimental]\npipeline_parallel_degree = 1\n");
@@ -229,25 +238,25 @@ TEST(Torchtitan, BothDialectsOfDegrees) {
   EXPECT_EQ(parallel::to_text(must_settle(newer, 8)), "tensor=2 data=4 fsdp reshard=off microbatch=4 accumulate=1");
 }
 
-TEST(Torchtitan, BytesThatAreNoTextAreRefused) {
+TEST_F(Torchtitan, BytesThatAreNoTextAreRefused) {
   const auto reading = read("[training]\nseq\xff_len = 1\n[#\xc0]\n", "a.toml", files({}));
   ASSERT_FALSE(reading);
   EXPECT_EQ(format(reading.error()), "a.toml:2: error: holds a byte that is no UTF-8 text, expected a TOML file\n");
 }
 
-TEST(Torchtitan, ABrokenFileIsShownWithItsPlace) {
+TEST_F(Torchtitan, ABrokenFileIsShownWithItsPlace) {
   const auto reading = read("[training]\nseq_len =\n", "a.toml", files({}));
   ASSERT_FALSE(reading);
   EXPECT_EQ(reading.error().pos.line, 2);
 }
 
-TEST(Torchtitan, ATableWithoutANameIsRefused) {
+TEST_F(Torchtitan, ATableWithoutANameIsRefused) {
   for (const char* header : {"[<a]", "[#a]", "[[=]]", "[ ]", "[a.]", "[a.=]"}) {
     EXPECT_FALSE(read(std::string("[training]\nseq_len = 1\n") + header + "\n", "a.toml", files({}))) << header;
   }
 }
 
-TEST(Torchtitan, ReplicasTimesShardsMustBeTheRest) {
+TEST_F(Torchtitan, ReplicasTimesShardsMustBeTheRest) {
   Reading reading = must_read(
       "[parallelism]\ndata_parallel_replicate_degree = 2\ndata_parallel_shard_degree = 8\n[training]\nlocal_batch_size "
       "= 1\n");
@@ -256,7 +265,7 @@ TEST(Torchtitan, ReplicasTimesShardsMustBeTheRest) {
   EXPECT_FALSE(settle(reading, job, false));
 }
 
-TEST(Torchtitan, EmbeddingAndHeadCountAsLayersOfAPipeline) {
+TEST_F(Torchtitan, EmbeddingAndHeadCountAsLayersOfAPipeline) {
   // 32 layers + 2 over 4 stages: 9, 9, 8, 8, less the embedding and the head.
   Reading reading = must_read("[parallelism]\npipeline_parallel_degree = 4\n[training]\nlocal_batch_size = 4\n");
   const parallel::Strategy strategy = must_settle(reading, 4);
