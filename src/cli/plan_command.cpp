@@ -8,6 +8,7 @@
 #include "job_options.hpp"
 #include "profile_option.hpp"
 #include "report_files.hpp"
+#include "simulate_options.hpp"
 
 namespace chokepoint::cli {
 
@@ -47,7 +48,12 @@ Result<std::string> make(const PlanOptions& options, const CommonOptions& common
   search.top = options.top;
   TRY_INTO(const plan::Plan plan, plan::make_plan(file.job, search));
   fits = !plan.candidates.empty();
-  TRY_INTO(const report::PlanReport report, page_report(file.job, plan, search, !options.files.html.empty()));
+  TRY_INTO(report::PlanReport report, page_report(file.job, plan, search, !options.files.html.empty()));
+  std::optional<engine::Simulated> simulated;
+  if (fits && !options.files.html.empty()) {
+    simulated = for_picture(simulate::Predictor(file.job, {}, profile.parameters), plan.candidates.front());
+    if (simulated) report.simulated = &*simulated;
+  }
   const report::Words& words = report::Words::of(common.lang);
   return write_reports(options.files, {[&] { return report::plan_html(report, words); }, [&] { return report::plan_markdown(report, words); }, [&] { return report::plan_csv(report); }}, [&] {
     std::string text = common.json ? report::plan_json(file.job, plan) : report::plan_text(file.job, plan, report::terminal_style(common.lang), common.quiet);

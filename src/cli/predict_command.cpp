@@ -50,8 +50,15 @@ Result<std::string> predict(const PredictOptions& options, const CommonOptions& 
   report.nearest = {validate::nearest_runs(file.job, prediction.strategy, static_cast<std::size_t>(near)), options.nearest > 0};
   const report::Words& words = report::Words::of(common.lang);
   std::optional<Simulation> simulation;
+  std::optional<engine::Simulated> simulated;
   if (options.simulate.wanted()) {
     TRY_INTO(simulation, run_simulation(predictor, prediction, options.simulate, input_files(options.job)));
+  }
+  if (simulation) {
+    report.simulated = &simulation->step;
+  } else if (!options.files.html.empty()) {
+    simulated = for_picture(predictor, prediction);
+    if (simulated) report.simulated = &*simulated;
   }
   return write_reports(options.files, {[&] { return report::predict_html(report, words); }, [&] { return report::predict_markdown(report, words); }, [&] { return report::predict_csv(report); }}, [&] {
     std::string text = common.json ? report::predict_json(file.job, prediction, implied, report.nearest)

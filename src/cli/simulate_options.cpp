@@ -75,4 +75,10 @@ std::string with_simulation(const std::string& text, const Simulation& s, const 
   return json ? report::with_simulated_json(text, s.step, s.spread) : text + report::simulated_text(s.step, prediction, s.spread, report::terminal_style());
 }
 
+std::optional<engine::Simulated> for_picture(const simulate::Predictor& predictor, const simulate::Prediction& prediction) {
+  if (prediction.strategy.pipeline < 2) return std::nullopt;
+  Result<engine::Simulated> simulated = engine::simulate_step(predictor, prediction.strategy, {});
+  return simulated ? std::optional<engine::Simulated>(std::move(*simulated)) : std::nullopt;
+}
+
 }  // namespace chokepoint::cli

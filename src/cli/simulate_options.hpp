@@ -31,6 +31,8 @@ struct Simulation {
 /// Runs the step of a prediction; writes the timeline and the picture where asked for.
 Result<Simulation> run_simulation(const simulate::Predictor& predictor, const simulate::Prediction& prediction, const SimulateFlags& flags,
                                   std::span<const std::string> inputs);
+/// The step of a pipelined strategy for a page's picture; none without a pipeline, or where the engine refuses the step.
+std::optional<engine::Simulated> for_picture(const simulate::Predictor& predictor, const simulate::Prediction& prediction);
 /// The prediction's text or JSON with the simulated step added.
 std::string with_simulation(const std::string& text, const Simulation& simulation, const simulate::Prediction& prediction, bool json);
 

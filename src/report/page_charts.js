@@ -221,7 +221,7 @@ function plotBody(points, o) {
   const X = v => L + ax.at(v) * (W - L - R), Y = v => H - B - ay.at(v) * (H - T_ - B);
   const wide = Math.max(...ax.ticks.map(t => textWidth(o.fx(t)))) + 10, every = Math.max(1, Math.ceil(wide * (ax.ticks.length - 1) / (W - L - R)));
   let s = "";
-  ax.ticks.forEach((t, i) => { s += `<line class="grid" x1="${X(t)}" x2="${X(t)}" y1="${T_}" y2="${H - B}"/>`; if (i % every === 0) s += txt(X(t), H - B + 16, o.fx(t), "", "middle"); });
+  ax.ticks.forEach((t, i) => { s += `<line class="grid" x1="${X(t)}" x2="${X(t)}" y1="${T_}" y2="${H - B}"/>`; if (i % every === 0) s += txt(X(t), H - B + 19, o.fx(t), "", "middle"); });
   for (const t of ay.ticks) s += `<line class="grid" x1="${L}" x2="${W - R}" y1="${Y(t)}" y2="${Y(t)}"/>` + txt(L - 6, Y(t) + 4, o.fy(t), "", "end");
   if (o.extra) s += `<clipPath id="clip${o.id}"><rect x="${L}" y="${T_}" width="${W - L - R}" height="${H - T_ - B}"/></clipPath><g clip-path="url(#clip${o.id})">${o.extra(X, Y, ax, ay, {left: L, right: W - R, top: T_, bottom: H - B})}</g>`;
   for (const p of points) {

@@ -55,23 +55,23 @@ function memorySection(parent) {
   el(legend(names.map(n => [T(n) + " " + gib(totals[n]), colour[n]])), box);
 }
 
-// Operations of the pipeline's stages over time; the same picture serves a timeline of the event engine (D.timeline).
+// Passes of the pipeline's stages over time, as the event engine runs them.
 function timelineSection() {
   const line = D.timeline;
-  if (!line || !line.lanes.length) return;
-  const box = section("Pipeline", line.note);
+  if (!line || line.lanes.length < 2) return;
+  const box = section("Pipeline", line.whole ? T("One step, run event by event: {}. Figures are micro-batches.", time(line.step_s)) : T("The first {} of a step of {}, run event by event. Figures are micro-batches.", time(line.span_s), time(line.step_s)));
   const kinds = {forward: "#2f7ec4", backward: "#2f9e5f", recompute: "#86b4de", weight: "#9a971f", communication: "#d98324", optimizer: "#8c62c4"};
-  const rows = line.lanes.map(l => ({label: l.name, notes: [pct(sum(l.spans.map(s => s.end_s - s.start_s)) / line.span_s)],
-    parts: l.spans.map(s => ({from: s.start_s, to: s.end_s, colour: kinds[s.kind] ?? "var(--c)", faint: s.chunk ? 1 - .35 * (s.chunk % 3) : undefined, text: s.label, tip: `<b>${esc(l.name)}</b><br>${esc(T(s.kind))} ${esc(s.label ?? "")}<br>${time(s.start_s)} \u2026 ${time(s.end_s)}: ${time(s.end_s - s.start_s)}`}))}));
+  const rows = line.lanes.map(l => ({label: T("stage {}", l.stage), notes: [pct(Math.min(1, sum(l.spans.map(s => s.end_s - s.start_s)) / line.span_s))],
+    parts: l.spans.map(s => ({from: s.start_s, to: s.end_s, colour: kinds[s.kind] ?? "var(--c)", faint: 1 - .14 * (s.chunk % 4), text: s.label, tip: `<b>${esc(T("stage {}", l.stage))}</b><br>${esc(T(s.kind))} ${esc(s.label ?? "")}<br>${time(s.start_s)} \u2026 ${time(s.end_s)}: ${time(s.end_s - s.start_s)}`}))}));
   figure(box, T("Pipeline"), rows.map(r => r.label + " " + r.notes[0]).join(", "), W => barRows(W, rows, {hi: line.span_s, ticks: time, heads: [T("busy")], row: 30}), 620);
   el(legend(Object.entries(kinds).filter(k => line.lanes.some(l => l.spans.some(s => s.kind === k[0]))).map(([k, c]) => [T(k), c])), box);
 }
 
 function wiringSection() {
   if (!D.svg) return;
-  const c = P.choke_points.find(k => ["nvlink", "pcie", "nic", "fabric"].includes(k.kind));
+  const c = P.choke_points.find(k => ["nvlink", "pcie", "nic", "network", "fabric"].includes(k.kind));
   const box = section("Wiring", c ? T("Of the wires, {} limit this job most; they are drawn in red.", T(c.where)) : T("No wire limits this job noticeably."));
-  const select = {nvlink: ".nvlink,.gpulink,.nvswitch", pcie: ".pcie", nic: ".nic", fabric: ".nic"}[c?.kind];
+  const select = {nvlink: ".nvlink,.gpulink,.nvswitch", pcie: ".pcie", nic: ".nic", network: ".nic", fabric: ".nic"}[c?.kind];
   wiringMap(box, D.svg, select ? [{select, cls: "hot", tip: `<b>${esc(T(c.where))}</b><br>${esc(T("with {}", T(c.change)))}: ${time(c.step_time_if_ideal_s)}`}] : []);
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/engine/engine.hpp>
 #include <chokepoint/job/read_job.hpp>
 #include <chokepoint/report/pages.hpp>
 #include <chokepoint/report/whatif_pages.hpp>
@@ -247,6 +248,26 @@ TEST(WiringPage, RenamesTheDataAndNotTheScript) {
   });
   EXPECT_THAT(page, Not(HasSubstr("\"where\":\"GPU3\"")));
   EXPECT_THAT(page, HasSubstr("\"where\":\"device-a\""));
+}
+
+TEST(PredictPage, DrawsEveryStageOfThePipelineWithoutOverlap) {
+  const auto simulated = engine::simulate_step(simulate::Predictor(prediction().job), prediction().prediction.strategy, {});
+  ASSERT_TRUE(simulated);
+  PredictReport report = prediction();
+  report.simulated = &*simulated;
+  const Json line = data_of(predict_html(report))["timeline"];
+  ASSERT_EQ(line["lanes"].size(), 2u);
+  for (const Json& lane : line["lanes"]) {
+    double end = 0;
+    int forwards = 0;
+    for (const Json& span : lane["spans"]) {
+      EXPECT_GE(span["start_s"].get<double>(), end - 2e-6);  // rounded to the microsecond
+      EXPECT_LE(span["end_s"].get<double>(), simulated->step_s + 1e-6);
+      end = span["end_s"];
+      forwards += span["kind"] == "forward";
+    }
+    EXPECT_EQ(forwards, simulated->strategy.accumulate);
+  }
 }
 
 TEST(WhatIfPage, CarriesTheStudyAndSaysWhatTheChangeGives) {

@@ -6,6 +6,7 @@
 
 #include "json_data.hpp"
 #include "page.hpp"
+#include "pipeline_lanes.hpp"
 #include "predict_pages.hpp"
 
 namespace chokepoint::embedded {
@@ -84,6 +85,7 @@ std::string predict_html(const PredictReport& report, const Words& words) {
   page.data = {{"prediction", document}, {"nearest_runs", document["nearest_runs"]}, {"sources", document["sources"]}};
   if (report.implied) page.data["measured"] = document["measured"];
   add_common(page.data, report.job, p);
+  if (report.simulated != nullptr) page.data["timeline"] = pipeline_lanes(*report.simulated);
   return html_page(page, words);
 }
 
@@ -108,6 +110,7 @@ std::string plan_html(const PlanReport& report, const Words& words) {
   if (fits) page.data["candidates"] = candidates_json(report);
   page.data["nearest_runs"] = predict_data(report.job, best, std::nullopt, report.nearest)["nearest_runs"];
   add_common(page.data, report.job, best);
+  if (report.simulated != nullptr) page.data["timeline"] = pipeline_lanes(*report.simulated);
   return html_page(page, words);
 }
 

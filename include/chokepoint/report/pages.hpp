@@ -2,6 +2,7 @@
 #pragma once
 // Results as files for people: one self-contained HTML page, Markdown to paste into a ticket, CSV for a spreadsheet
 // (docs/formats/reports.md).
+#include <chokepoint/engine/engine.hpp>
 #include <chokepoint/plan/plan.hpp>
 #include <chokepoint/report/diagnose_view.hpp>
 #include <chokepoint/report/predict_view.hpp>
@@ -21,6 +22,7 @@ struct PredictReport {
   const simulate::Prediction& prediction;
   std::optional<simulate::Implied> implied;
   Nearest nearest;
+  const engine::Simulated* simulated = nullptr;  ///< for the picture of the pipeline
 };
 std::string predict_html(const PredictReport& report, const Words& words = Words::english());
 std::string predict_markdown(const PredictReport& report, const Words& words = Words::english());
@@ -32,6 +34,7 @@ struct PlanReport {
   const plan::Plan& plan;
   std::vector<simulate::Prediction> every;  ///< all that fit, for the picture of time against memory; may be empty
   Nearest nearest;
+  const engine::Simulated* simulated = nullptr;  ///< of the best strategy
 };
 std::string plan_html(const PlanReport& report, const Words& words = Words::english());
 std::string plan_markdown(const PlanReport& report, const Words& words = Words::english());
