@@ -23,7 +23,8 @@ struct WhatIfOptions {
   JobOptions job;
   std::string profile;
   std::vector<std::string> changes;
-  bool list_changes = false, each = false, alternatives = false, sensitivities = false, grow_batch = false, break_even = false, owned = false;
+  bool list_changes = false, each = false, alternatives = false, sensitivities = false, grow_batch = false,
+       break_even = false, owned = false;
   std::string scale, prices, provider_class, tokens, by, checkpoint_interval, as_of;
   std::optional<double> price, failure_hours;
   std::optional<int> spares;
@@ -78,7 +79,8 @@ Result<bool> read_basis(const WhatIfOptions& o, whatif::Basis& basis) {
   if (o.owned) basis.kind = whatif::Basis::Kind::kOwned;
   if (!o.provider_class.empty()) basis.provider_class = o.provider_class;
   if (!o.price) return true;
-  if (!(*o.price >= 0 && *o.price <= 1e5)) return fail("--price is out of range, expected US dollars per accelerator-hour from 0 to 100,000");
+  if (!(*o.price >= 0 && *o.price <= 1e5))
+    return fail("--price is out of range, expected US dollars per accelerator-hour from 0 to 100,000");
   basis.kind = whatif::Basis::Kind::kGiven;
   basis.usd_per_hour = *o.price;
   return true;
@@ -91,18 +93,25 @@ Result<whatif::StudyOptions> study_options(const WhatIfOptions& o) {
   out.break_even = o.break_even;
   out.scale = !o.scale.empty();
   out.scaling.grow_batch = o.grow_batch;
-  if (out.scale) { TRY_INTO([[maybe_unused]] const bool scale, read_scale(o.scale, out.scaling)); }
-  if (!o.tokens.empty()) { TRY_INTO(out.scaling.tokens, parse_tokens(o.tokens)); }
+  if (out.scale) {
+    TRY_INTO([[maybe_unused]] const bool scale, read_scale(o.scale, out.scaling));
+  }
+  if (!o.tokens.empty()) {
+    TRY_INTO(out.scaling.tokens, parse_tokens(o.tokens));
+  }
   if (!o.by.empty()) {
     if (o.tokens.empty()) return fail("--by sets a deadline for --tokens", {}, {"for example --tokens 15T --by 30d"});
     TRY_INTO(out.by_s, parse_days(o.by));
   }
   TRY_INTO([[maybe_unused]] const bool basis, read_basis(o, out.scaling.basis));
   if (o.failure_hours) {
-    if (!(*o.failure_hours > 0)) return fail("--mtbf is the mean hours between failures of one accelerator, expected above zero");
+    if (!(*o.failure_hours > 0))
+      return fail("--mtbf is the mean hours between failures of one accelerator, expected above zero");
     out.scaling.failures.per_accelerator_hour = 1 / *o.failure_hours;
   }
-  if (!o.checkpoint_interval.empty()) { TRY_INTO(out.scaling.failures.interval_s, parse_days(o.checkpoint_interval)); }
+  if (!o.checkpoint_interval.empty()) {
+    TRY_INTO(out.scaling.failures.interval_s, parse_days(o.checkpoint_interval));
+  }
   out.scaling.failures.spare_hosts = o.spares;
   out.efficiency = o.efficiency / 100;
   // Without a question of its own, the answer is what the step hangs on.
@@ -133,7 +142,8 @@ Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int
     changes.push_back(std::move(change));
   }
   TRY_INTO(const whatif::StudyOptions options, study_options(o));
-  if (!o.as_of.empty() && !whatif::days_between(o.as_of, o.as_of)) return fail("--as-of is '" + o.as_of + "', expected a day such as 2026-05-22");
+  if (!o.as_of.empty() && !whatif::days_between(o.as_of, o.as_of))
+    return fail("--as-of is '" + o.as_of + "', expected a day such as 2026-05-22");
   std::optional<whatif::Prices> own;
   if (!o.prices.empty()) {
     TRY_INTO(const std::string text, read_text_file(o.prices));
@@ -146,37 +156,51 @@ Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int
   scenario.job = std::move(file.job);
   scenario.strategy = file.strategy;
   scenario.parameters = profile.parameters;
-  TRY_INTO(const whatif::Study study, whatif::make_study(scenario, changes, own ? *own : whatif::shipped_prices(), options));
+  TRY_INTO(const whatif::Study study,
+           whatif::make_study(scenario, changes, own ? *own : whatif::shipped_prices(), options));
   // Nothing that was asked for fits: a negative verdict.
   if (!study.answers.empty() && !study.answers.front().answer.best) code = 1;
-  return write_reports(o.files, {[&] { return report::whatif_html(study); }, [&] { return report::whatif_markdown(study); }, [&] { return report::whatif_csv(study); }}, [&] {
-    return with_settings(common.json ? report::whatif_json(study)
-                                     : report::whatif_text(study, report::terminal_style(), common.quiet, o.as_of.empty() ? today() : o.as_of),
-                         file, common.json, common.quiet);
-  });
+  return write_reports(o.files,
+                       {[&] { return report::whatif_html(study); }, [&] { return report::whatif_markdown(study); },
+                        [&] { return report::whatif_csv(study); }},
+                       [&] {
+                         return with_settings(common.json
+                                                  ? report::whatif_json(study)
+                                                  : report::whatif_text(study, report::terminal_style(), common.quiet,
+                                                                        o.as_of.empty() ? today() : o.as_of),
+                                              file, common.json, common.quiet);
+                       });
 }
 
 void add_options(CLI::App& command, WhatIfOptions& o) {
   add_job_options(command, o.job);
   command.add_option("--strategy", o.job.values.strategy, "the strategy of the job as it is; the best one by default");
   add_profile_option(command, o.profile);
-  command.add_option("--change", o.changes, "what to change, for example \"nic=400 Gb/s\"; several are one combination")->allow_extra_args(false);
+  command
+      .add_option("--change", o.changes, "what to change, for example \"nic=400 Gb/s\"; several are one combination")
+      ->allow_extra_args(false);
   command.add_flag("--list-changes", o.list_changes, "every word of --change with an example");
   command.add_flag("--each", o.each, "also every change on its own");
-  command.add_flag("--alternatives", o.alternatives, "every change on its own and no combination: \"nic=25 Gb/s\" beside \"nic=100 Gb/s\"");
-  command.add_flag("--sensitivities", o.sensitivities, "what the step hangs on, resource by resource, and the order to mend them in");
+  command.add_flag("--alternatives", o.alternatives,
+                   "every change on its own and no combination: \"nic=25 Gb/s\" beside \"nic=100 Gb/s\"");
+  command.add_flag("--sensitivities", o.sensitivities,
+                   "what the step hangs on, resource by resource, and the order to mend them in");
   command.add_option("--scale", o.scale, "sizes, doubling, for example 8..16384");
   command.add_flag("--grow-batch", o.grow_batch, "the batch grows with the accelerators");
-  command.add_flag("--break-even", o.break_even, "price at which a change equals staying, slowest network, largest model that fits");
-  command.add_option("--efficiency", o.efficiency, "per cent of an unlimited network's speed to keep for --break-even")->check(CLI::Range(1.0, 99.9));
+  command.add_flag("--break-even", o.break_even,
+                   "price at which a change equals staying, slowest network, largest model that fits");
+  command.add_option("--efficiency", o.efficiency, "per cent of an unlimited network's speed to keep for --break-even")
+      ->check(CLI::Range(1.0, 99.9));
   command.add_option("--prices", o.prices, "price list in place of the shipped one (docs/formats/prices.md)");
-  command.add_option("--rent", o.provider_class, "class of provider in the price list: specialist, hyperscaler, marketplace ...");
+  command.add_option("--rent", o.provider_class,
+                     "class of provider in the price list: specialist, hyperscaler, marketplace ...");
   command.add_flag("--owned", o.owned, "hardware that is bought: amortisation, power and cooling");
   command.add_option("--price", o.price, "US dollars per accelerator-hour");
   command.add_option("--tokens", o.tokens, "tokens of the whole run, for example 15T");
   command.add_option("--by", o.by, "deadline of the run, for example 30d: how many accelerators it takes");
   command.add_option("--mtbf", o.failure_hours, "mean hours between failures of one accelerator");
-  command.add_option("--checkpoint-interval", o.checkpoint_interval, "work between checkpoints, for example \"30 min\"; the best by default");
+  command.add_option("--checkpoint-interval", o.checkpoint_interval,
+                     "work between checkpoints, for example \"30 min\"; the best by default");
   command.add_option("--spares", o.spares, "spare hosts; enough by default")->check(CLI::Range(0, 100000));
   add_report_options(command, o.files);
   command.add_option("--as-of", o.as_of, "day that prices are held against, for example 2026-05-22; today by default");
@@ -186,7 +210,8 @@ void add_options(CLI::App& command, WhatIfOptions& o) {
 
 void add_whatif(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<WhatIfOptions>();
-  CLI::App* command = app.add_subcommand("whatif", "What a change or a purchase is worth: step time, tokens, money, and what to mend first");
+  CLI::App* command = app.add_subcommand(
+      "whatif", "What a change or a purchase is worth: step time, tokens, money, and what to mend first");
   add_common(*command, common);
   add_options(*command, *options);
   command->callback([options, &common, &action] {

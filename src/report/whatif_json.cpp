@@ -36,22 +36,40 @@ Json money_json(const std::optional<Money>& money) {
   if (!money) return nullptr;
   Json idle = Json::array();
   for (const IdleMoney& one : money->idle) idle.push_back({{"class", one.name}, {"usd_per_day", one.usd_per_day}});
-  return {{"usd_per_accelerator_hour", money->price.usd}, {"price", money->price.what}, {"price_tag", tag_json(money->price.tag)},
-          {"usd_per_step", money->usd_per_step}, {"usd_per_billion_tokens", money->usd_per_billion_tokens}, {"usd_per_day", money->usd_per_day},
-          {"run_s", or_null(money->run_s)}, {"run_usd", or_null(money->run_usd)}, {"idle", idle}};
+  return {{"usd_per_accelerator_hour", money->price.usd},
+          {"price", money->price.what},
+          {"price_tag", tag_json(money->price.tag)},
+          {"usd_per_step", money->usd_per_step},
+          {"usd_per_billion_tokens", money->usd_per_billion_tokens},
+          {"usd_per_day", money->usd_per_day},
+          {"run_s", or_null(money->run_s)},
+          {"run_usd", or_null(money->run_usd)},
+          {"idle", idle}};
 }
 
 Json goodput_json(const Goodput& g) {
-  return {{"goodput", g.goodput}, {"failures_per_day", g.failures_per_day}, {"mean_time_between_failures_s", g.mean_time_between_failures_s},
-          {"checkpoint_bytes", g.checkpoint_bytes}, {"checkpoint_s", g.checkpoint_s}, {"restart_s", g.restart_s}, {"interval_s", g.interval_s},
-          {"best_interval_s", g.best_interval_s}, {"young_daly_s", g.young_daly_s}, {"spare_hosts", g.spare_hosts},
-          {"fraction_checkpoint", g.fraction_checkpoint}, {"fraction_lost_work", g.fraction_lost_work}, {"fraction_waiting", g.fraction_waiting}};
+  return {{"goodput", g.goodput},
+          {"failures_per_day", g.failures_per_day},
+          {"mean_time_between_failures_s", g.mean_time_between_failures_s},
+          {"checkpoint_bytes", g.checkpoint_bytes},
+          {"checkpoint_s", g.checkpoint_s},
+          {"restart_s", g.restart_s},
+          {"interval_s", g.interval_s},
+          {"best_interval_s", g.best_interval_s},
+          {"young_daly_s", g.young_daly_s},
+          {"spare_hosts", g.spare_hosts},
+          {"fraction_checkpoint", g.fraction_checkpoint},
+          {"fraction_lost_work", g.fraction_lost_work},
+          {"fraction_waiting", g.fraction_waiting}};
 }
 
 Json bought_json(const BillOfMaterials& bought) {
   Json items = Json::array();
   for (const Item& item : bought.items) {
-    items.push_back({{"what", item.what}, {"count", item.count}, {"usd_each", or_null(item.usd_each)}, {"price_tag", tag_json(item.tag)}});
+    items.push_back({{"what", item.what},
+                     {"count", item.count},
+                     {"usd_each", or_null(item.usd_each)},
+                     {"price_tag", tag_json(item.tag)}});
   }
   return {{"items", items}, {"usd", bought.usd()}, {"power_w", bought.power_w()}, {"without_price", bought.missing}};
 }
@@ -62,17 +80,21 @@ Json answer_json(const PricedAnswer& a) {
   Json notes = Json::array();
   for (const Note& note : a.answer.scenario.notes) notes.push_back(note.text);
   Json out = {{"changes", changes}, {"job", job_data(a.answer.scenario.job)}};
-  for (const auto& [key, state, ratio, money] : {std::tuple{"same_strategy", &a.answer.kept, &a.answer.kept_ratio, &a.kept_money},
-                                                 std::tuple{"replanned", &a.answer.best, &a.answer.best_ratio, &a.best_money}}) {
+  for (const auto& [key, state, ratio, money] :
+       {std::tuple{"same_strategy", &a.answer.kept, &a.answer.kept_ratio, &a.kept_money},
+        std::tuple{"replanned", &a.answer.best, &a.answer.best_ratio, &a.best_money}}) {
     out[key] = state_json(*state);
     out[key]["step_time_ratio"] = ratio_json(*ratio);
     out[key]["money"] = money_json(*money);
   }
   out["bought"] = bought_json(a.bought);
-  out["payback"] = a.payback ? Json{{"purchase_usd", a.payback->purchase_usd}, {"saved_usd_per_day", a.payback->saved_usd_per_day},
+  out["payback"] = a.payback ? Json{{"purchase_usd", a.payback->purchase_usd},
+                                    {"saved_usd_per_day", a.payback->saved_usd_per_day},
                                     {"payback_s", a.payback->days ? Json(*a.payback->days * 86400) : Json(nullptr)}}
                              : Json(nullptr);
-  out["break_even"] = a.break_even ? Json{{"usd_per_accelerator_hour_after", a.break_even->usd_per_hour_after}, {"purchase_usd", a.break_even->purchase_usd}, {"years", a.break_even->years}}
+  out["break_even"] = a.break_even ? Json{{"usd_per_accelerator_hour_after", a.break_even->usd_per_hour_after},
+                                          {"purchase_usd", a.break_even->purchase_usd},
+                                          {"years", a.break_even->years}}
                                    : Json(nullptr);
   out["notes"] = notes;
   return out;
@@ -81,11 +103,17 @@ Json answer_json(const PricedAnswer& a) {
 Json sensitivities_json(const Sensitivities& s) {
   Json resources = Json::array();
   for (const Sensitivity& r : s.resources) {
-    resources.push_back({{"resource", r.resource}, {"where", r.where}, {"derivative", r.derivative}, {"step_time_plus_10_percent_s", r.step_time_plus_10_s},
-                         {"step_time_double_s", r.step_time_double_s}, {"step_time_infinite_s", r.step_time_infinite_s}});
+    resources.push_back({{"resource", r.resource},
+                         {"where", r.where},
+                         {"derivative", r.derivative},
+                         {"step_time_plus_10_percent_s", r.step_time_plus_10_s},
+                         {"step_time_double_s", r.step_time_double_s},
+                         {"step_time_infinite_s", r.step_time_infinite_s}});
   }
   Json chain = Json::array();
-  for (const Fix& fix : s.chain) chain.push_back({{"resource", fix.resource}, {"where", fix.where}, {"change", fix.change}, {"step_time_s", fix.step_time_s}});
+  for (const Fix& fix : s.chain)
+    chain.push_back(
+        {{"resource", fix.resource}, {"where", fix.where}, {"change", fix.change}, {"step_time_s", fix.step_time_s}});
   return {{"step_time_s", s.step_time_s}, {"resources", resources}, {"chain", chain}};
 }
 
@@ -108,15 +136,22 @@ Json largest_json(const Largest& l, bool micro_batch) {
 }
 
 Json break_even_json(const BreakEven& b) {
-  return {{"network", {{"efficiency", b.network.efficiency}, {"now_efficiency", b.network.now_efficiency}, {"now_bytes_per_s", b.network.now_bytes_per_s},
-                       {"bytes_per_s", or_null(b.network.bytes_per_s)}, {"reason", b.network.why_not}}},
-          {"largest_same_strategy", largest_json(b.kept, true)}, {"largest_replanned", largest_json(b.replanned, false)}};
+  return {{"network",
+           {{"efficiency", b.network.efficiency},
+            {"now_efficiency", b.network.now_efficiency},
+            {"now_bytes_per_s", b.network.now_bytes_per_s},
+            {"bytes_per_s", or_null(b.network.bytes_per_s)},
+            {"reason", b.network.why_not}}},
+          {"largest_same_strategy", largest_json(b.kept, true)},
+          {"largest_replanned", largest_json(b.replanned, false)}};
 }
 
 }  // namespace
 
 std::string whatif_json(const Study& study) {
-  Json out = {{"schema", "chokepoint.whatif/1"}, {"job", job_data(study.baseline.scenario.job)}, {"strategy_given", study.baseline.strategy_given}};
+  Json out = {{"schema", "chokepoint.whatif/1"},
+              {"job", job_data(study.baseline.scenario.job)},
+              {"strategy_given", study.baseline.strategy_given}};
   out["now"] = state_json(study.baseline.own);
   out["now"]["money"] = money_json(study.money);
   out["now"]["goodput"] = goodput_json(study.goodput);
@@ -124,7 +159,8 @@ std::string whatif_json(const Study& study) {
   out["best"]["money"] = money_json(study.best_money);
   if (!study.money) out["price_missing"] = study.price_missing;
   Json ladder = Json::array();
-  for (const PricedRung& rung : study.ladder) ladder.push_back({{"name", rung.name}, {"fraction", rung.fraction}, {"usd_per_day", or_null(rung.usd_per_day)}});
+  for (const PricedRung& rung : study.ladder)
+    ladder.push_back({{"name", rung.name}, {"fraction", rung.fraction}, {"usd_per_day", or_null(rung.usd_per_day)}});
   out["ladder"] = ladder;
   Json answers = Json::array();
   for (const PricedAnswer& a : study.answers) answers.push_back(answer_json(a));

@@ -31,7 +31,9 @@ std::string tokens_words(double tokens) { return format_billions(tokens) + " tok
 double communication_share(const simulate::Prediction& p) {
   using simulate::Bill;
   double sum = 0;
-  for (const Bill item : {Bill::kTensor, Bill::kContext, Bill::kExpert, Bill::kPipeline, Bill::kDataGather, Bill::kDataReduce}) sum += p.item(item);
+  for (const Bill item :
+       {Bill::kTensor, Bill::kContext, Bill::kExpert, Bill::kPipeline, Bill::kDataGather, Bill::kDataReduce})
+    sum += p.item(item);
   return p.step_time_s > 0 ? sum / p.step_time_s : 0;
 }
 
@@ -47,15 +49,18 @@ std::string comparison_section(const Study& study, const Style& style) {
   constexpr std::size_t kWorthATable = 3;
   if (study.answers.size() < kWorthATable) return "";
   std::vector<std::vector<std::string>> rows;
-  const auto row = [&](const std::string& title, const State& kept, const State& best, const parallel::Job& job, const std::optional<Money>& money) {
+  const auto row = [&](const std::string& title, const State& kept, const State& best, const parallel::Job& job,
+                       const std::optional<Money>& money) {
     std::vector<std::string> cells = {title};
     if (kept) {
-      cells.insert(cells.end(), {format_duration(kept.prediction->step_time_s), fmt::format("{:.0f} %", 100 * communication_share(*kept.prediction))});
+      cells.insert(cells.end(), {format_duration(kept.prediction->step_time_s),
+                                 fmt::format("{:.0f} %", 100 * communication_share(*kept.prediction))});
     } else {
       cells.insert(cells.end(), {"-", "-"});
     }
     if (best) {
-      cells.insert(cells.end(), {format_duration(best.prediction->step_time_s), fmt::format("{:.0f} %", 100 * communication_share(*best.prediction)),
+      cells.insert(cells.end(), {format_duration(best.prediction->step_time_s),
+                                 fmt::format("{:.0f} %", 100 * communication_share(*best.prediction)),
                                  format_count(std::round(best.prediction->tokens_per_s_per_gpu * job.gpus))});
     } else {
       cells.insert(cells.end(), {"-", "-", "-"});
@@ -64,13 +69,22 @@ std::string comparison_section(const Study& study, const Style& style) {
     rows.push_back(std::move(cells));
   };
   row("now", study.baseline.own, study.baseline.best, study.baseline.scenario.job, study.best_money);
-  for (const PricedAnswer& a : study.answers) row(title_of(a.answer), a.answer.kept, a.answer.best, a.answer.scenario.job, a.best_money);
-  return "\n" + table({{"change"}, {"same plan", true}, {"network", true}, {"re-planned", true}, {"network", true}, {"tokens/s", true}, {"USD/B tokens", true}}, rows, style);
+  for (const PricedAnswer& a : study.answers)
+    row(title_of(a.answer), a.answer.kept, a.answer.best, a.answer.scenario.job, a.best_money);
+  return "\n" + table({{"change"},
+                       {"same plan", true},
+                       {"network", true},
+                       {"re-planned", true},
+                       {"network", true},
+                       {"tokens/s", true},
+                       {"USD/B tokens", true}},
+                      rows, style);
 }
 
 std::string sensitivity_section(const Study& study, const Style& style) {
   const Sensitivities& s = *study.sensitivities;
-  std::string out = "\n" + style.bold("What the step hangs on") + ", same strategy, step " + format_duration(s.step_time_s) + "\n";
+  std::string out =
+      "\n" + style.bold("What the step hangs on") + ", same strategy, step " + format_duration(s.step_time_s) + "\n";
   std::vector<std::vector<std::string>> rows;
   int unused = 0;
   for (const Sensitivity& r : s.resources) {
@@ -79,16 +93,21 @@ std::string sensitivity_section(const Study& study, const Style& style) {
       ++unused;
       continue;
     }
-    rows.push_back({r.resource, percent(r.derivative), percent(r.step_time_double_s / s.step_time_s - 1), percent(headroom), r.where});
+    rows.push_back({r.resource, percent(r.derivative), percent(r.step_time_double_s / s.step_time_s - 1),
+                    percent(headroom), r.where});
   }
   out += table({{"resource"}, {"+10 % of it", true}, {"twice", true}, {"no limit", true}, {"where"}}, rows, style);
-  if (unused > 0) out += style.dim(fmt::format("{} more resource{} this job does not feel (--json lists them)", unused, unused == 1 ? "" : "s")) + "\n";
+  if (unused > 0)
+    out += style.dim(fmt::format("{} more resource{} this job does not feel (--json lists them)", unused,
+                                 unused == 1 ? "" : "s")) +
+           "\n";
   out += "\nOne after the other\n";
   double before = s.step_time_s;
   for (std::size_t i = 0; i < s.chain.size(); ++i) {
     const Fix& fix = s.chain[i];
-    out += fmt::format("  {}. {} -> {} ({:+.1f} %)  {}: {}\n", i + 1, format_duration(before), format_duration(fix.step_time_s),
-                       100 * (fix.step_time_s / before - 1), fix.resource, fix.change);
+    out +=
+        fmt::format("  {}. {} -> {} ({:+.1f} %)  {}: {}\n", i + 1, format_duration(before),
+                    format_duration(fix.step_time_s), 100 * (fix.step_time_s / before - 1), fix.resource, fix.change);
     before = fix.step_time_s;
   }
   if (s.chain.empty()) out += "  no single resource shortens the step by a thousandth\n";
@@ -97,9 +116,14 @@ std::string sensitivity_section(const Study& study, const Style& style) {
 
 std::string scale_section(const Study& study, const Style& style) {
   const bool grow = study.options.scaling.grow_batch;
-  const bool priced = std::any_of(study.scale.begin(), study.scale.end(), [](const ScalePoint& p) { return p.money.has_value(); });
-  std::string out = "\n" + style.bold("Scale") + (grow ? ", the batch grows with the accelerators (weak scaling)" : ", the batch stays (strong scaling; --grow-batch grows it)") + "\n";
-  std::vector<Column> columns = {{"GPUs", true}, {"step", true}, {"tokens/s", true}, {"efficiency", true}, {"goodput", true}};
+  const bool priced =
+      std::any_of(study.scale.begin(), study.scale.end(), [](const ScalePoint& p) { return p.money.has_value(); });
+  std::string out = "\n" + style.bold("Scale") +
+                    (grow ? ", the batch grows with the accelerators (weak scaling)"
+                          : ", the batch stays (strong scaling; --grow-batch grows it)") +
+                    "\n";
+  std::vector<Column> columns = {
+      {"GPUs", true}, {"step", true}, {"tokens/s", true}, {"efficiency", true}, {"goodput", true}};
   if (grow) columns.push_back({"batch", true});
   if (priced) columns.push_back({"USD/B tokens", true});
   columns.push_back({"strategy"});
@@ -112,8 +136,9 @@ std::string scale_section(const Study& study, const Style& style) {
       row.push_back(p.state.why_not);
       row.push_back("");
     } else {
-      row.insert(row.end(), {format_duration(p.state.prediction->step_time_s), format_count(std::round(p.tokens_per_s)),
-                             fmt::format("{:.0f} %", 100 * p.efficiency), fmt::format("{:.1f} %", 100 * p.goodput.goodput)});
+      row.insert(row.end(),
+                 {format_duration(p.state.prediction->step_time_s), format_count(std::round(p.tokens_per_s)),
+                  fmt::format("{:.0f} %", 100 * p.efficiency), fmt::format("{:.1f} %", 100 * p.goodput.goodput)});
       if (grow) row.push_back(format_count(p.batch));
       if (priced) row.push_back((p.on_front ? "*" : " ") + (p.money ? usd(p.money->usd_per_billion_tokens) : "-"));
       row.push_back(parallel::title(p.state.prediction->strategy));
@@ -131,15 +156,26 @@ std::string break_even_section(const Study& study, const Style& style) {
   std::string out = "\n" + style.bold("Break-even") + "\n";
   const NetworkBreakEven& n = b.network;
   if (n.bytes_per_s) {
-    out += titled("  network", fmt::format("{} a host keep {:.0f} % of an unlimited network's speed; {} now keep {:.0f} %", format_rate(*n.bytes_per_s),
-                                           100 * n.efficiency, format_rate(n.now_bytes_per_s), 100 * n.now_efficiency), style);
+    out += titled("  network",
+                  fmt::format("{} a host keep {:.0f} % of an unlimited network's speed; {} now keep {:.0f} %",
+                              format_rate(*n.bytes_per_s), 100 * n.efficiency, format_rate(n.now_bytes_per_s),
+                              100 * n.now_efficiency),
+                  style);
   } else {
     out += titled("  network", n.why_not, style);
   }
-  const auto size = [](const char* what, int value) { return value > 0 ? fmt::format("{} {}", format_count(value), what) : fmt::format("no {}", what); };
-  out += titled("  same plan", fmt::format("fits up to {}, {}, or {}", size("layers", b.kept.layers), size("tokens a sequence", b.kept.sequence),
-                                           size("sequences a micro-batch", b.kept.micro_batch)), style);
-  out += titled("  re-planned", fmt::format("fits up to {} or {}", size("layers", b.replanned.layers), size("tokens a sequence", b.replanned.sequence)), style);
+  const auto size = [](const char* what, int value) {
+    return value > 0 ? fmt::format("{} {}", format_count(value), what) : fmt::format("no {}", what);
+  };
+  out += titled(
+      "  same plan",
+      fmt::format("fits up to {}, {}, or {}", size("layers", b.kept.layers), size("tokens a sequence", b.kept.sequence),
+                  size("sequences a micro-batch", b.kept.micro_batch)),
+      style);
+  out += titled("  re-planned",
+                fmt::format("fits up to {} or {}", size("layers", b.replanned.layers),
+                            size("tokens a sequence", b.replanned.sequence)),
+                style);
   return out;
 }
 
@@ -148,22 +184,39 @@ std::string money_section(const Study& study, const Style& style) {
   const Goodput& g = study.goodput;
   const double tokens = study.options.scaling.tokens;
   if (tokens > 0 && study.money && study.money->run_s) {
-    out += titled("  now", fmt::format("{}: {:.1f} days, {} USD", tokens_words(tokens), *study.money->run_s / kDay, usd(*study.money->run_usd)), style);
+    out += titled("  now",
+                  fmt::format("{}: {:.1f} days, {} USD", tokens_words(tokens), *study.money->run_s / kDay,
+                              usd(*study.money->run_usd)),
+                  style);
   }
   for (const PricedAnswer& a : study.answers) {
     if (!a.best_money || !a.best_money->run_s) continue;
-    out += titled("  changed", fmt::format("{}: {:.1f} days, {} USD", title_of(a.answer), *a.best_money->run_s / kDay, usd(*a.best_money->run_usd)), style);
+    out += titled("  changed",
+                  fmt::format("{}: {:.1f} days, {} USD", title_of(a.answer), *a.best_money->run_s / kDay,
+                              usd(*a.best_money->run_usd)),
+                  style);
   }
   if (study.deadline) {
     const Deadline& d = *study.deadline;
     const std::string by = fmt::format("in {:.3g} days", study.options.by_s / kDay);
-    out += d.point ? titled("  deadline", fmt::format("{} {}: {} accelerators, {}", tokens_words(tokens), by, format_count(d.point->gpus), parallel::title(d.point->state.prediction->strategy)), style)
-                   : titled("  deadline", d.why_not, style);
-    if (d.point && d.point->money && d.point->money->run_usd) out += titled("", fmt::format("{:.1f} days, {} USD", *d.point->money->run_s / kDay, usd(*d.point->money->run_usd)), style);
+    out += d.point
+               ? titled("  deadline",
+                        fmt::format("{} {}: {} accelerators, {}", tokens_words(tokens), by, format_count(d.point->gpus),
+                                    parallel::title(d.point->state.prediction->strategy)),
+                        style)
+               : titled("  deadline", d.why_not, style);
+    if (d.point && d.point->money && d.point->money->run_usd)
+      out += titled(
+          "", fmt::format("{:.1f} days, {} USD", *d.point->money->run_s / kDay, usd(*d.point->money->run_usd)), style);
   }
-  out += titled("  failures", fmt::format("{:.2g} a day, goodput {:.1f} %: checkpoints of {} every {}{}, Young and Daly {}, cost {:.2f} %, lost work and restarts {:.2f} %, {} spare host{}",
-                                          g.failures_per_day, 100 * g.goodput, span_words(g.checkpoint_s), span_words(g.interval_s), study.options.scaling.failures.interval_s ? "" : " (best)", span_words(g.young_daly_s),
-                                          100 * g.fraction_checkpoint, 100 * g.fraction_lost_work, g.spare_hosts, g.spare_hosts == 1 ? "" : "s"), style);
+  out += titled("  failures",
+                fmt::format("{:.2g} a day, goodput {:.1f} %: checkpoints of {} every {}{}, Young and Daly {}, cost "
+                            "{:.2f} %, lost work and restarts {:.2f} %, {} spare host{}",
+                            g.failures_per_day, 100 * g.goodput, span_words(g.checkpoint_s), span_words(g.interval_s),
+                            study.options.scaling.failures.interval_s ? "" : " (best)", span_words(g.young_daly_s),
+                            100 * g.fraction_checkpoint, 100 * g.fraction_lost_work, g.spare_hosts,
+                            g.spare_hosts == 1 ? "" : "s"),
+                style);
   if (study.money && !study.money->idle.empty()) {
     std::string idle;
     for (std::size_t i = 0; i < study.money->idle.size() && i < 6; ++i) {

@@ -22,8 +22,11 @@ constexpr long kStaleDays = 365;
 
 std::string memory_words(const Prediction& p, const Style& style) {
   const parallel::Verdict verdict = p.memory.verdict();
-  const std::string text = fmt::format("{:.0f}/{:.0f} GiB, {}", p.memory.needed_bytes / kGiB, p.memory.capacity_bytes / kGiB, parallel::name(verdict));
-  return verdict == parallel::Verdict::kDoesNotFit ? style.red(text) : verdict == parallel::Verdict::kTight ? style.yellow(text) : text;
+  const std::string text = fmt::format("{:.0f}/{:.0f} GiB, {}", p.memory.needed_bytes / kGiB,
+                                       p.memory.capacity_bytes / kGiB, parallel::name(verdict));
+  return verdict == parallel::Verdict::kDoesNotFit ? style.red(text)
+         : verdict == parallel::Verdict::kTight    ? style.yellow(text)
+                                                   : text;
 }
 
 std::string choke_words(const Prediction& p) {
@@ -39,28 +42,36 @@ std::string rate_words(const Prediction& p, const parallel::Job& job) {
 std::string now_section(const Study& study, const Style& style) {
   const Baseline& base = study.baseline;
   const Prediction& p = *base.own.prediction;
-  std::string out = style.bold(fmt::format("Now           {} \u00b1{} %, {}", format_duration(p.step_time_s), band_percent(p), rate_words(p, base.scenario.job))) + "\n";
+  std::string out = style.bold(fmt::format("Now           {} \u00b1{} %, {}", format_duration(p.step_time_s),
+                                           band_percent(p), rate_words(p, base.scenario.job))) +
+                    "\n";
   out += titled("  strategy", parallel::title(p.strategy) + "; " + memory_words(p, style), style);
   out += titled("  choke point", choke_words(p), style);
   if (study.money) {
-    out += titled("  money", fmt::format("{} USD a step, {} per billion tokens, {} a day", usd(study.money->usd_per_step),
-                                         usd(study.money->usd_per_billion_tokens), usd(study.money->usd_per_day)), style);
+    out += titled("  money",
+                  fmt::format("{} USD a step, {} per billion tokens, {} a day", usd(study.money->usd_per_step),
+                              usd(study.money->usd_per_billion_tokens), usd(study.money->usd_per_day)),
+                  style);
   }
   if (!base.strategy_given || !base.best) return out;
   const Prediction& best = *base.best.prediction;
   const Ratio ratio = paired(base.scenario, p, base.scenario, best);
   if (ratio.value < 0.995) {
-    std::string words = fmt::format("alone give {}: {} with {}", ratio_words(ratio), format_duration(best.step_time_s), parallel::title(best.strategy));
-    if (study.best_money) words += fmt::format(", {} USD per billion tokens", usd(study.best_money->usd_per_billion_tokens));
+    std::string words = fmt::format("alone give {}: {} with {}", ratio_words(ratio), format_duration(best.step_time_s),
+                                    parallel::title(best.strategy));
+    if (study.best_money)
+      words += fmt::format(", {} USD per billion tokens", usd(study.best_money->usd_per_billion_tokens));
     out += titled("  settings", words, style);
   }
   return out;
 }
 
-std::string state_line(const char* title, const State& state, const std::optional<Ratio>& ratio, const parallel::Job& job, const Style& style) {
+std::string state_line(const char* title, const State& state, const std::optional<Ratio>& ratio,
+                       const parallel::Job& job, const Style& style) {
   if (!state) return titled(title, style.red("no answer") + ": " + state.why_not, style);
   const Prediction& p = *state.prediction;
-  std::string words = fmt::format("{}, step {}; {}", format_duration(p.step_time_s), ratio_words(*ratio), rate_words(p, job));
+  std::string words =
+      fmt::format("{}, step {}; {}", format_duration(p.step_time_s), ratio_words(*ratio), rate_words(p, job));
   if (!ratio->told_apart() && ratio->value != 1) words += " (cannot be told from no change)";
   return titled(title, words, style) + titled("", parallel::title(p.strategy) + "; " + memory_words(p, style), style);
 }
@@ -79,21 +90,29 @@ std::string money_lines(const Study& study, const PricedAnswer& a, const Style& 
   }
   std::string words = fmt::format("{} USD per billion tokens now", usd(study.money->usd_per_billion_tokens));
   if (a.kept_money) words += fmt::format(", {} with the same plan", usd(a.kept_money->usd_per_billion_tokens));
-  words += fmt::format(", {} re-planned; {} -> {} USD a day", usd(a.best_money->usd_per_billion_tokens), usd(study.money->usd_per_day), usd(a.best_money->usd_per_day));
+  words += fmt::format(", {} re-planned; {} -> {} USD a day", usd(a.best_money->usd_per_billion_tokens),
+                       usd(study.money->usd_per_day), usd(a.best_money->usd_per_day));
   std::string out = titled("  money", words, style);
   if (!a.bought.items.empty()) {
     std::string words = bought_words(a.bought);
     if (a.bought.usd() > 0) words += fmt::format(": {} USD", usd(a.bought.usd()));
-    if (!a.bought.missing.empty()) words += fmt::format(" without {}, which the list does not price", fmt::join(a.bought.missing, ", "));
+    if (!a.bought.missing.empty())
+      words += fmt::format(" without {}, which the list does not price", fmt::join(a.bought.missing, ", "));
     out += titled("  bought", words, style);
     if (a.payback && a.bought.usd() > 0) {
-      out += titled("  payback", a.payback->days ? fmt::format("{} days at {} USD a day saved on the same work", usd(*a.payback->days), usd(a.payback->saved_usd_per_day))
-                                                 : "never: the same work gets no cheaper", style);
+      out += titled("  payback",
+                    a.payback->days ? fmt::format("{} days at {} USD a day saved on the same work",
+                                                  usd(*a.payback->days), usd(a.payback->saved_usd_per_day))
+                                    : "never: the same work gets no cheaper",
+                    style);
     }
   }
   if (a.break_even) {
-    out += titled("  break-even", fmt::format("an accelerator-hour up to {} USD, or parts up to {} USD over {:g} years, equal staying",
-                                              usd(a.break_even->usd_per_hour_after), usd(a.break_even->purchase_usd), a.break_even->years), style);
+    out +=
+        titled("  break-even",
+               fmt::format("an accelerator-hour up to {} USD, or parts up to {} USD over {:g} years, equal staying",
+                           usd(a.break_even->usd_per_hour_after), usd(a.break_even->purchase_usd), a.break_even->years),
+               style);
   }
   return out;
 }
@@ -104,8 +123,10 @@ std::string answer_section(const Study& study, const PricedAnswer& a, const Styl
   std::string out = "\n" + style.bold(title) + "\n";
   const parallel::Job& job = a.answer.scenario.job;
   out += state_line("  same plan", a.answer.kept, a.answer.kept_ratio, job, style);
-  const bool same = a.answer.kept && a.answer.best && a.answer.kept.prediction->strategy == a.answer.best.prediction->strategy;
-  out += same ? titled("  re-planned", "the same strategy stays best", style) : state_line("  re-planned", a.answer.best, a.answer.best_ratio, job, style);
+  const bool same =
+      a.answer.kept && a.answer.best && a.answer.kept.prediction->strategy == a.answer.best.prediction->strategy;
+  out += same ? titled("  re-planned", "the same strategy stays best", style)
+              : state_line("  re-planned", a.answer.best, a.answer.best_ratio, job, style);
   if (a.answer.best) out += titled("  choke point", choke_words(*a.answer.best.prediction), style);
   out += money_lines(study, a, style);
   for (const Note& note : a.answer.scenario.notes) out += titled("  note", note.text, style);
@@ -113,12 +134,14 @@ std::string answer_section(const Study& study, const PricedAnswer& a, const Styl
 }
 
 std::string ladder_section(const Study& study) {
-  std::string out = "\nFrom peak to useful work" + std::string(study.money ? ", USD a day lost on each rung" : "") + "\n";
+  std::string out =
+      "\nFrom peak to useful work" + std::string(study.money ? ", USD a day lost on each rung" : "") + "\n";
   double before = 1;
   for (std::size_t i = 0; i < study.ladder.size(); ++i) {
     const PricedRung& rung = study.ladder[i];
     if (i > 0 && before - rung.fraction < 0.0005) continue;
-    out += fmt::format("{:>6.1f} %  {} {}", 100 * rung.fraction, pad_right(rung.name, 38), i == 0 ? "" : pad_left(fmt::format("{:.1f}", -100 * (before - rung.fraction)), 6));
+    out += fmt::format("{:>6.1f} %  {} {}", 100 * rung.fraction, pad_right(rung.name, 38),
+                       i == 0 ? "" : pad_left(fmt::format("{:.1f}", -100 * (before - rung.fraction)), 6));
     if (rung.usd_per_day && i > 0) out += pad_left(usd(*rung.usd_per_day), 12);
     out.erase(out.find_last_not_of(' ') + 1);
     out += "\n";
@@ -138,7 +161,9 @@ std::string prices_section(const Study& study, std::string_view today, const Sty
   if (!price.tag.source.empty()) words += ". Source: " + price.tag.source;
   out += titled("Prices", words, style);
   const auto age = today.empty() ? std::nullopt : days_between(price.tag.date, today);
-  if (age && *age > kStaleDays) out += titled("", style.yellow(fmt::format("this price is {} days old: --prices FILE or --price replaces it", *age)), style);
+  if (age && *age > kStaleDays)
+    out += titled(
+        "", style.yellow(fmt::format("this price is {} days old: --prices FILE or --price replaces it", *age)), style);
   return out;
 }
 
@@ -161,7 +186,8 @@ std::string price_words(const HourlyPrice& price) {
 
 std::string ratio_words(const Ratio& ratio) {
   const auto percent = [](double value) { return 100 * (value - 1); };
-  if (std::abs(percent(ratio.value)) >= 200) return fmt::format("x{:.2f} ({:.2f} .. {:.2f})", ratio.value, ratio.low, ratio.high);
+  if (std::abs(percent(ratio.value)) >= 200)
+    return fmt::format("x{:.2f} ({:.2f} .. {:.2f})", ratio.value, ratio.low, ratio.high);
   return fmt::format("{:+.1f} % ({:+.1f} .. {:+.1f})", percent(ratio.value), percent(ratio.low), percent(ratio.high));
 }
 
@@ -170,8 +196,10 @@ std::string change_words_text(const Style& style) {
   for (const ChangeWord& word : change_words()) {
     out += fmt::format("  {} {}\n", pad_right(word.example, 36), style.dim(word.meaning));
   }
-  out += fmt::format("  {} {}\n", pad_right("GPU5.pcie=x0.5, NIC0.rate=200 Gb/s", 36), style.dim("one device of the wiring: its nvlink, pcie, nic-slot ... or rate"));
-  return out + fmt::format("  {} {}\n", pad_right("zero=1, fsdp, recompute=full ...", 36), style.dim("every word of a strategy (docs/formats/job.md)"));
+  out += fmt::format("  {} {}\n", pad_right("GPU5.pcie=x0.5, NIC0.rate=200 Gb/s", 36),
+                     style.dim("one device of the wiring: its nvlink, pcie, nic-slot ... or rate"));
+  return out + fmt::format("  {} {}\n", pad_right("zero=1, fsdp, recompute=full ...", 36),
+                           style.dim("every word of a strategy (docs/formats/job.md)"));
 }
 
 std::string whatif_text(const Study& study, const Style& style, bool quiet, std::string_view today) {

@@ -23,7 +23,8 @@ std::optional<double> factor_in(std::string_view text) {
 
 }  // namespace
 
-Result<Amount> parse_amount(std::string_view key, std::string_view given, const std::function<Result<double>(std::string_view)>& absolute) {
+Result<Amount> parse_amount(std::string_view key, std::string_view given,
+                            const std::function<Result<double>(std::string_view)>& absolute) {
   const std::string_view text = trim(given);
   if (const auto factor = factor_in(text)) {
     if (!(*factor >= kLeastFactor && *factor <= kGreatestFactor)) {

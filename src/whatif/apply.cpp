@@ -27,11 +27,14 @@ struct Entry {
 
 topology::Host& first_host(Scenario& s) { return s.job.cluster.hosts.front().host; }
 
-// Network --------------------------------------------------------------------------------------------------------------
+// Network
+// --------------------------------------------------------------------------------------------------------------
 
 Result<bool> nic(Scenario& s, const Change& c) {
   const double now = nic_bytes_per_s(first_host(s));
-  if (now <= 0) return fail(fmt::format("'{}': the wiring shows no NIC with a known rate", c.text), {}, {"name the NIC in the cluster file: 'nic: connectx-7-400g'"});
+  if (now <= 0)
+    return fail(fmt::format("'{}': the wiring shows no NIC with a known rate", c.text), {},
+                {"name the NIC in the cluster file: 'nic: connectx-7-400g'"});
   if (const auto part = hardware::find_nic(c.value)) {
     for (topology::HostGroup& group : s.job.cluster.hosts) wiring::set_nics(group.host, *part);
     return true;
@@ -48,22 +51,25 @@ Result<bool> nics_per_host(Scenario& s, const Change& c) {
 
 Result<bool> joined(const Scenario& s, const Change& c) {
   if (s.job.cluster.fabric.kind != topology::FabricKind::kNone) return true;
-  return fail(fmt::format("'{}': the hosts of this cluster are not joined by a fabric", c.text), {}, {"give hosts=2 or fabric=single-switch too"});
+  return fail(fmt::format("'{}': the hosts of this cluster are not joined by a fabric", c.text), {},
+              {"give hosts=2 or fabric=single-switch too"});
 }
 
 Result<bool> network(Scenario& s, const Change& c) {
   TRY_INTO([[maybe_unused]] const bool fabric, joined(s, c));
   TRY_INTO(const Amount amount, parse_amount(c.key, c.value));
   scale_nics(s.job.cluster, amount.value);
-  for (const LinkClass part : {LinkClass::kNicSlots, LinkClass::kSwitchUplinks, LinkClass::kHostMemory}) scale_class(s.job.cluster, part, amount.value);
+  for (const LinkClass part : {LinkClass::kNicSlots, LinkClass::kSwitchUplinks, LinkClass::kHostMemory})
+    scale_class(s.job.cluster, part, amount.value);
   auto& fabric_now = s.job.cluster.fabric;
   fabric_now.oversubscription = std::max(1.0, fabric_now.oversubscription);
   return true;
 }
 
 Result<bool> transport(Scenario& s, const Change& c) {
-  constexpr std::array kTransports = {topology::Transport::kInfiniBand, topology::Transport::kRoce, topology::Transport::kTcp,
-                                      topology::Transport::kOmniPath, topology::Transport::kSlingshot, topology::Transport::kEfa};
+  constexpr std::array kTransports = {topology::Transport::kInfiniBand, topology::Transport::kRoce,
+                                      topology::Transport::kTcp,        topology::Transport::kOmniPath,
+                                      topology::Transport::kSlingshot,  topology::Transport::kEfa};
   std::vector<std::string> names;
   for (const topology::Transport one : kTransports) {
     names.emplace_back(topology::name(one));
@@ -79,7 +85,8 @@ Result<bool> fabric(Scenario& s, const Change& c) {
   std::replace(word.begin(), word.end(), '_', '-');
   if (word == "rail-optimized") word = "rail-optimised";
   topology::Fabric& now = s.job.cluster.fabric;
-  for (const auto kind : {topology::FabricKind::kSingleSwitch, topology::FabricKind::kFatTree, topology::FabricKind::kRailOptimized}) {
+  for (const auto kind :
+       {topology::FabricKind::kSingleSwitch, topology::FabricKind::kFatTree, topology::FabricKind::kRailOptimized}) {
     if (word != topology::name(kind)) continue;
     now.kind = kind;
     if (kind == topology::FabricKind::kSingleSwitch) {
@@ -129,11 +136,14 @@ Result<bool> peer_to_peer(Scenario& s, const Change& c) {
   return true;
 }
 
-// Inside the host ------------------------------------------------------------------------------------------------------
+// Inside the host
+// ------------------------------------------------------------------------------------------------------
 
 Result<bool> nvlink(Scenario& s, const Change& c) {
   const double now = gpu_link_bytes_per_s(first_host(s));
-  if (now <= 0) return fail(fmt::format("'{}': the GPUs of this wiring have no links to each other", c.text), {}, {"bridges=on fits them between boards"});
+  if (now <= 0)
+    return fail(fmt::format("'{}': the GPUs of this wiring have no links to each other", c.text), {},
+                {"bridges=on fits them between boards"});
   TRY_INTO(const Amount amount, parse_amount(c.key, c.value, parse_rate));
   scale_class(s.job.cluster, LinkClass::kGpuLinks, amount.against(now) / now);
   return true;
@@ -161,7 +171,8 @@ Result<bool> bridges(Scenario& s, const Change& c) {
 Result<bool> scaled_class(Scenario& s, const Change& c, LinkClass link_class) {
   TRY_INTO(const Amount amount, parse_amount(c.key, c.value));
   if (scale_class(s.job.cluster, link_class, amount.value)) return true;
-  return fail(fmt::format("'{}': the wiring shows no such links", c.text), {}, {"chokepoint wiring draws the links it has"});
+  return fail(fmt::format("'{}': the wiring shows no such links", c.text), {},
+              {"chokepoint wiring draws the links it has"});
 }
 
 Result<bool> pcie(Scenario& s, const Change& c) {
@@ -198,19 +209,24 @@ Result<bool> device(Scenario& s, const Change& c) {
         return true;
       }
     }
-    return fail(fmt::format("'{}': the wiring has no NIC '{}'", c.text, name_of_device), {}, {"chokepoint wiring lists the devices"});
+    return fail(fmt::format("'{}': the wiring has no NIC '{}'", c.text, name_of_device), {},
+                {"chokepoint wiring lists the devices"});
   }
   for (int i = 0; i < kLinkClassCount; ++i) {
     const auto link_class = static_cast<LinkClass>(i);
     if (what != name(link_class)) continue;
     TRY_INTO(const Amount amount, parse_amount(c.key, c.value));
     if (scale_device(s.job.cluster, name_of_device, link_class, amount.value) > 0) return true;
-    return fail(fmt::format("'{}': the wiring has no device '{}' with such a link", c.text, name_of_device), {}, {"chokepoint wiring lists the devices"});
+    return fail(fmt::format("'{}': the wiring has no device '{}' with such a link", c.text, name_of_device), {},
+                {"chokepoint wiring lists the devices"});
   }
-  return fail(fmt::format("'{}': unknown link '{}'; expected nvlink, pcie, pcie-uplink, nic-slot, host-memory, socket or rate", c.text, what));
+  return fail(
+      fmt::format("'{}': unknown link '{}'; expected nvlink, pcie, pcie-uplink, nic-slot, host-memory, socket or rate",
+                  c.text, what));
 }
 
-// Device and host ------------------------------------------------------------------------------------------------------
+// Device and host
+// ------------------------------------------------------------------------------------------------------
 
 Result<bool> latency(Scenario& s, const Change& c) {
   TRY_INTO(const Amount amount, parse_amount(c.key, c.value));
@@ -260,7 +276,8 @@ Result<bool> power(Scenario& s, const Change& c) {
     if (!value || !text.ends_with('W') || *value <= 0 || *value > 1e5) return fail("expected watts, such as 500 W");
     return *value;
   };
-  if (s.job.accelerator.power_w <= 0) return fail(fmt::format("'{}': no power limit of {} is published", c.text, s.job.accelerator.name));
+  if (s.job.accelerator.power_w <= 0)
+    return fail(fmt::format("'{}': no power limit of {} is published", c.text, s.job.accelerator.name));
   TRY_INTO(const Amount amount, parse_amount(c.key, c.value, watts));
   s.job.accelerator.power_w = amount.against(s.job.accelerator.power_w);
   return true;
@@ -272,7 +289,8 @@ Result<bool> host(Scenario& s, const Change& c) {
   return true;
 }
 
-// Size, model, software ------------------------------------------------------------------------------------------------
+// Size, model, software
+// ------------------------------------------------------------------------------------------------
 
 Result<bool> resize(Scenario& s, int gpus) {
   const int per_host = std::max(1, s.job.cluster.gpus_per_host());
@@ -334,12 +352,15 @@ Result<bool> sequence(Scenario& s, const Change& c) {
 
 Result<bool> accumulate(Scenario& s, const Change& c) {
   TRY_INTO(const int steps, parse_count(c.key, c.value, 1, 1 << 20));
-  if (!s.strategy) return fail(fmt::format("'{}' needs a strategy whose micro-batch it keeps", c.text), {}, {"give --strategy, or batch="});
+  if (!s.strategy)
+    return fail(fmt::format("'{}' needs a strategy whose micro-batch it keeps", c.text), {},
+                {"give --strategy, or batch="});
   const int product = s.strategy->tensor * s.strategy->pipeline * s.strategy->context;
   const int data = std::max(1, s.job.gpus / std::max(1, product));
   s.job.global_batch = static_cast<double>(s.strategy->micro_batch) * data * steps;
-  s.notes.push_back({fmt::format("batch {}: {} micro-steps of {} sequences on {} data-parallel ranks", format_count(s.job.global_batch), steps,
-                                 s.strategy->micro_batch, data), {}});
+  s.notes.push_back({fmt::format("batch {}: {} micro-steps of {} sequences on {} data-parallel ranks",
+                                 format_count(s.job.global_batch), steps, s.strategy->micro_batch, data),
+                     {}});
   return true;
 }
 
@@ -370,15 +391,44 @@ Result<bool> strategy(Scenario& s, const Change& c) {
   return true;
 }
 
-constexpr std::array kEntries = {
-    Entry{"nic", nic}, Entry{"nics-per-host", nics_per_host}, Entry{"network", network}, Entry{"transport", transport}, Entry{"fabric", fabric},
-    Entry{"oversubscription", oversubscription}, Entry{"hosts-per-leaf", hosts_per_leaf}, Entry{"gpudirect", gpudirect}, Entry{"p2p", peer_to_peer},
-    Entry{"nvlink", nvlink}, Entry{"nvlink-domain", nvlink_domain}, Entry{"bridges", bridges}, Entry{"pcie", pcie}, Entry{"board", board}, Entry{"pcie-uplink", pcie_uplink},
-    Entry{"nic-slot", nic_slot}, Entry{"host-memory", host_memory}, Entry{"socket", socket}, Entry{"mend", mend}, Entry{"latency", latency},
-    Entry{"accelerator", accelerator}, Entry{"hbm", hbm}, Entry{"memory", memory}, Entry{"clock", clock}, Entry{"power", power}, Entry{"host", host},
-    Entry{"gpus", gpus}, Entry{"hosts", hosts}, Entry{"model", model}, Entry{"layers", layers}, Entry{"batch", batch}, Entry{"sequence", sequence},
-    Entry{"accumulate", accumulate}, Entry{"precision", precision}, Entry{"framework", framework}, Entry{"attention", attention},
-    Entry{"compiled", compiled}, Entry{"strategy", strategy}};
+constexpr std::array kEntries = {Entry{"nic", nic},
+                                 Entry{"nics-per-host", nics_per_host},
+                                 Entry{"network", network},
+                                 Entry{"transport", transport},
+                                 Entry{"fabric", fabric},
+                                 Entry{"oversubscription", oversubscription},
+                                 Entry{"hosts-per-leaf", hosts_per_leaf},
+                                 Entry{"gpudirect", gpudirect},
+                                 Entry{"p2p", peer_to_peer},
+                                 Entry{"nvlink", nvlink},
+                                 Entry{"nvlink-domain", nvlink_domain},
+                                 Entry{"bridges", bridges},
+                                 Entry{"pcie", pcie},
+                                 Entry{"board", board},
+                                 Entry{"pcie-uplink", pcie_uplink},
+                                 Entry{"nic-slot", nic_slot},
+                                 Entry{"host-memory", host_memory},
+                                 Entry{"socket", socket},
+                                 Entry{"mend", mend},
+                                 Entry{"latency", latency},
+                                 Entry{"accelerator", accelerator},
+                                 Entry{"hbm", hbm},
+                                 Entry{"memory", memory},
+                                 Entry{"clock", clock},
+                                 Entry{"power", power},
+                                 Entry{"host", host},
+                                 Entry{"gpus", gpus},
+                                 Entry{"hosts", hosts},
+                                 Entry{"model", model},
+                                 Entry{"layers", layers},
+                                 Entry{"batch", batch},
+                                 Entry{"sequence", sequence},
+                                 Entry{"accumulate", accumulate},
+                                 Entry{"precision", precision},
+                                 Entry{"framework", framework},
+                                 Entry{"attention", attention},
+                                 Entry{"compiled", compiled},
+                                 Entry{"strategy", strategy}};
 
 }  // namespace
 
@@ -391,14 +441,17 @@ Result<bool> apply(Scenario& scenario, const Change& change) {
 
 void scale_latency(collective::Constants& k, double factor) {
   for (collective::ProtocolLatency* protocol : {&k.ll, &k.ll128, &k.simple}) {
-    for (double* part : {&protocol->base_s, &protocol->nvlink_hop_s, &protocol->pcie_hop_s, &protocol->network_hop_s}) *part *= factor;
+    for (double* part : {&protocol->base_s, &protocol->nvlink_hop_s, &protocol->pcie_hop_s, &protocol->network_hop_s})
+      *part *= factor;
   }
-  for (double* part : {&k.peer_s, &k.exchange_s, &k.efa_step_s, &k.fill_s, &k.nvls_latency_s, &k.nvls_fill_s}) *part *= factor;
+  for (double* part : {&k.peer_s, &k.exchange_s, &k.efa_step_s, &k.fill_s, &k.nvls_latency_s, &k.nvls_fill_s})
+    *part *= factor;
 }
 
 void speed_up_host(simulate::Parameters& parameters, double factor) {
   simulate::Constants& k = parameters.step;
-  for (double* part : {&k.python_forward_s, &k.python_backward_s, &k.sequence_parallel_host_s, &k.tensor_host_s, &k.sharded_unit_host_s, &k.step_fixed_s}) {
+  for (double* part : {&k.python_forward_s, &k.python_backward_s, &k.sequence_parallel_host_s, &k.tensor_host_s,
+                       &k.sharded_unit_host_s, &k.step_fixed_s}) {
     *part /= factor;
   }
   parameters.compute.launch.eager_2021_s /= factor;
@@ -417,7 +470,8 @@ namespace {
 std::string_view word_of(std::string_view item) { return item.substr(0, item.find('=')); }
 
 bool is_sharding(std::string_view word) {
-  constexpr std::array<std::string_view, 10> kSharding = {"zero", "ddp", "fsdp", "hsdp", "zero++", "qwz", "qgz", "hpz", "shard", "sharder"};
+  constexpr std::array<std::string_view, 10> kSharding = {"zero", "ddp", "fsdp", "hsdp",  "zero++",
+                                                          "qwz",  "qgz", "hpz",  "shard", "sharder"};
   return std::find(kSharding.begin(), kSharding.end(), word) != kSharding.end();
 }
 
@@ -436,7 +490,8 @@ bool replaced_by(std::string_view old_word, std::string_view word) {
 
 Result<bool> apply_strategy_word(Scenario& s, const Change& c) {
   if (!s.strategy) {
-    return fail(fmt::format("'{}' changes a strategy, but the job names none and none fits", c.text), {}, {"give --strategy"});
+    return fail(fmt::format("'{}' changes a strategy, but the job names none and none fits", c.text), {},
+                {"give --strategy"});
   }
   const std::string present = parallel::to_text(portable(*s.strategy));
   std::string text;
@@ -455,25 +510,30 @@ void carry_measurements(const Scenario& before, Scenario& after) {
   if (measured == topology::MeasuredCollectives{} && !node) return;
   if (before.job.cluster.fabric.transport != after.job.cluster.fabric.transport) {
     node = measured.all_reduce = measured.all_gather = measured.reduce_scatter = std::nullopt;
-    after.notes.push_back({"bandwidth measured over the old transport says nothing of the new one: the wiring's own is used", {}});
+    after.notes.push_back(
+        {"bandwidth measured over the old transport says nothing of the new one: the wiring's own is used", {}});
   }
   const auto plain = [](topology::Cluster cluster) {
     cluster.measured = {};
     cluster.fabric.node_measured_bytes_per_s = std::nullopt;
     return cluster;
   };
-  const collective::Network old_network(plain(before.job.cluster), before.job.accelerator, {}, before.parameters.collective);
-  const collective::Network new_network(plain(after.job.cluster), after.job.accelerator, {}, after.parameters.collective);
+  const collective::Network old_network(plain(before.job.cluster), before.job.accelerator, {},
+                                        before.parameters.collective);
+  const collective::Network new_network(plain(after.job.cluster), after.job.accelerator, {},
+                                        after.parameters.collective);
   const double old_egress = old_network.host_egress_bytes_per_s();
   const double outside = old_egress > 0 ? new_network.host_egress_bytes_per_s() / old_egress : 1;
   const int inside_ranks = std::max(1, after.job.cluster.gpus_per_host());
   const collective::Group host{inside_ranks, inside_ranks, 1, 1};
   const double old_ring = old_network.cost(collective::Op::kAllReduce, 1e9, host).peak_bus_bytes_per_s;
-  const double inside = old_ring > 0 ? new_network.cost(collective::Op::kAllReduce, 1e9, host).peak_bus_bytes_per_s / old_ring : 1;
+  const double inside =
+      old_ring > 0 ? new_network.cost(collective::Op::kAllReduce, 1e9, host).peak_bus_bytes_per_s / old_ring : 1;
   for (std::optional<double>* value : {&measured.all_reduce, &measured.all_gather, &measured.reduce_scatter, &node}) {
     if (*value) **value *= outside;
   }
-  for (std::optional<double>* value : {&measured.host_all_reduce, &measured.host_all_gather, &measured.host_reduce_scatter}) {
+  for (std::optional<double>* value :
+       {&measured.host_all_reduce, &measured.host_all_gather, &measured.host_reduce_scatter}) {
     if (*value) **value *= inside;
   }
 }

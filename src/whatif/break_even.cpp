@@ -15,7 +15,7 @@ namespace chokepoint::whatif {
 namespace {
 
 constexpr int kHalvings = 60;
-constexpr double kSlowest = 1e-5;   ///< of the network there is
+constexpr double kSlowest = 1e-5;  ///< of the network there is
 constexpr double kFastest = 1e6;
 constexpr int kSequenceStep = 1024;
 
@@ -24,13 +24,16 @@ Scenario with_network(const Scenario& scenario, double factor) {
   scale_nics(out.job.cluster, factor);
   // Slots faster than the NICs are no limit; slower ones must not hide what the network would do.
   if (factor > 1) {
-    for (const LinkClass part : {LinkClass::kNicSlots, LinkClass::kSwitchUplinks, LinkClass::kHostMemory}) scale_class(out.job.cluster, part, factor);
+    for (const LinkClass part : {LinkClass::kNicSlots, LinkClass::kSwitchUplinks, LinkClass::kHostMemory})
+      scale_class(out.job.cluster, part, factor);
   }
   carry_measurements(scenario, out);
   return out;
 }
 
-double egress(const Scenario& s) { return collective::Network(s.job.cluster, s.job.accelerator, {}, s.parameters.collective).host_egress_bytes_per_s(); }
+double egress(const Scenario& s) {
+  return collective::Network(s.job.cluster, s.job.accelerator, {}, s.parameters.collective).host_egress_bytes_per_s();
+}
 
 /// Greatest n in [1, most] of which `fits` is true, when it is true up to some n and false from there on; 0 if never.
 int greatest(int most, const std::function<bool(int)>& fits) {
@@ -116,15 +119,15 @@ Largest largest_kept(const Scenario& scenario, const parallel::Strategy& strateg
   Largest out;
   const int pipeline = std::max(1, strategy.pipeline * strategy.virtual_stages);
   out.layers = pipeline * greatest(100000 / pipeline, [&](int n) {
-    Scenario s = scenario;
-    s.job.model.layers = n * pipeline;
-    return fits_kept(s, portable(strategy));
-  });
+                 Scenario s = scenario;
+                 s.job.model.layers = n * pipeline;
+                 return fits_kept(s, portable(strategy));
+               });
   out.sequence = kSequenceStep * greatest((1 << 26) / kSequenceStep, [&](int n) {
-    Scenario s = scenario;
-    s.job.sequence = n * kSequenceStep;
-    return fits_kept(s, portable(strategy));
-  });
+                   Scenario s = scenario;
+                   s.job.sequence = n * kSequenceStep;
+                   return fits_kept(s, portable(strategy));
+                 });
   out.micro_batch = greatest(1 << 16, [&](int n) {
     Scenario s = scenario;
     parallel::Strategy larger = portable(strategy);
@@ -142,15 +145,15 @@ Largest largest_replanned(const Scenario& scenario) {
   // Layers in steps that pipelines divide.
   constexpr int kLayerStep = 8;
   out.layers = kLayerStep * greatest(4096 / kLayerStep, [&](int n) {
-    Scenario s = scenario;
-    s.job.model.layers = n * kLayerStep;
-    return fits_somehow(s);
-  });
+                 Scenario s = scenario;
+                 s.job.model.layers = n * kLayerStep;
+                 return fits_somehow(s);
+               });
   out.sequence = kSequenceStep * greatest((1 << 22) / kSequenceStep, [&](int n) {
-    Scenario s = scenario;
-    s.job.sequence = n * kSequenceStep;
-    return fits_somehow(s);
-  });
+                   Scenario s = scenario;
+                   s.job.sequence = n * kSequenceStep;
+                   return fits_somehow(s);
+                 });
   return out;
 }
 

@@ -16,21 +16,43 @@ namespace chokepoint::whatif {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 25> kAliases = {{
-    {"nics", "nics-per-host"}, {"nic-count", "nics-per-host"}, {"rails", "nics-per-host"}, {"xgmi", "nvlink"}, {"infinity-fabric", "nvlink"},
-    {"domain", "nvlink-domain"}, {"bridge", "bridges"}, {"memory-bandwidth", "hbm"}, {"capacity", "memory"}, {"clocks", "clock"},
-    {"launch", "host"}, {"gpu", "accelerator"}, {"topology", "fabric"}, {"seq", "sequence"}, {"global-batch", "batch"},
-    {"tp", "tensor"}, {"pp", "pipeline"}, {"vpp", "virtual"}, {"cp", "context"}, {"ep", "expert"}, {"mbs", "microbatch"},
-    {"gas", "accumulate"}, {"dtype", "precision"}, {"accelerators", "gpus"}, {"taper", "oversubscription"},
+    {"nics", "nics-per-host"},
+    {"nic-count", "nics-per-host"},
+    {"rails", "nics-per-host"},
+    {"xgmi", "nvlink"},
+    {"infinity-fabric", "nvlink"},
+    {"domain", "nvlink-domain"},
+    {"bridge", "bridges"},
+    {"memory-bandwidth", "hbm"},
+    {"capacity", "memory"},
+    {"clocks", "clock"},
+    {"launch", "host"},
+    {"gpu", "accelerator"},
+    {"topology", "fabric"},
+    {"seq", "sequence"},
+    {"global-batch", "batch"},
+    {"tp", "tensor"},
+    {"pp", "pipeline"},
+    {"vpp", "virtual"},
+    {"cp", "context"},
+    {"ep", "expert"},
+    {"mbs", "microbatch"},
+    {"gas", "accumulate"},
+    {"dtype", "precision"},
+    {"accelerators", "gpus"},
+    {"taper", "oversubscription"},
 }};
 
 constexpr std::array<std::string_view, 26> kStrategyWords = {
-    "tensor", "pipeline", "virtual", "context", "expert", "microbatch", "zero", "ddp", "fsdp", "hsdp", "zero++", "qwz", "qgz",
-    "hpz", "shard", "sharder", "recompute", "offload", "schedule", "sp", "reshard", "sync", "overlap", "overlap-reduce", "overlap-gather",
-    "overlap-tensor"};
+    "tensor", "pipeline", "virtual",        "context",        "expert",        "microbatch", "zero",
+    "ddp",    "fsdp",     "hsdp",           "zero++",         "qwz",           "qgz",        "hpz",
+    "shard",  "sharder",  "recompute",      "offload",        "schedule",      "sp",         "reshard",
+    "sync",   "overlap",  "overlap-reduce", "overlap-gather", "overlap-tensor"};
 
 /// Known wishes that this version's step model has nothing for; the answer says where to look instead.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kNotModelled = {{
-    {"straggler", "the step model has every rank alike; chokepoint diagnose finds slow ranks in traces and prices them"},
+    {"straggler",
+     "the step model has every rank alike; chokepoint diagnose finds slow ranks in traces and prices them"},
     {"jitter", "the step model has every rank alike; chokepoint diagnose finds slow ranks in traces and prices them"},
     {"balance", "load is even in the step model; chokepoint diagnose prices imbalance from traces"},
     {"bucket", "bucket sizes follow the framework; framework= changes them together"},
@@ -73,7 +95,8 @@ Result<bool> check_contradictions(const std::vector<Change>& changes) {
   for (std::size_t i = 0; i < changes.size(); ++i) {
     for (std::size_t j = i + 1; j < changes.size(); ++j) {
       if (subject_of(changes[i].key) != subject_of(changes[j].key)) continue;
-      return fail(fmt::format("'{}' and '{}' contradict each other: both set the {}", changes[i].text, changes[j].text, subject_of(changes[i].key)),
+      return fail(fmt::format("'{}' and '{}' contradict each other: both set the {}", changes[i].text, changes[j].text,
+                              subject_of(changes[i].key)),
                   {}, {"give one of them, or ask each on its own with --each"});
     }
   }
@@ -149,10 +172,13 @@ const std::vector<ChangeWord>& change_words() {
 Result<Change> parse_change(std::string_view given) {
   const std::string_view text = trim(given);
   const std::size_t equals = text.find('=');
-  Change change{std::string(text), canonical(text.substr(0, equals)), equals == std::string_view::npos ? "" : std::string(trim(text.substr(equals + 1)))};
-  if (change.key.empty()) return fail(fmt::format("'{}' names nothing to change", text), {}, {"for example --change \"nic=400 Gb/s\""});
+  Change change{std::string(text), canonical(text.substr(0, equals)),
+                equals == std::string_view::npos ? "" : std::string(trim(text.substr(equals + 1)))};
+  if (change.key.empty())
+    return fail(fmt::format("'{}' names nothing to change", text), {}, {"for example --change \"nic=400 Gb/s\""});
   for (const auto& [word, why] : kNotModelled) {
-    if (change.key == word) return fail(fmt::format("a change of '{}' has no effect in this version", word), {}, {std::string(why)});
+    if (change.key == word)
+      return fail(fmt::format("a change of '{}' has no effect in this version", word), {}, {std::string(why)});
   }
   const std::vector<std::string> known = known_words();
   const std::size_t dot = change.key.rfind('.');
@@ -166,7 +192,8 @@ Result<Change> parse_change(std::string_view given) {
     return fail(fmt::format("unknown change '{}'", change.key), {}, std::move(notes));
   }
   if (change.value.empty() && !(is_strategy_word(change.key) && equals == std::string_view::npos)) {
-    return fail(fmt::format("the change '{}' gives no value", text), {}, {"for example " + std::string(change_words().front().example)});
+    return fail(fmt::format("the change '{}' gives no value", text), {},
+                {"for example " + std::string(change_words().front().example)});
   }
   return change;
 }
@@ -174,10 +201,12 @@ Result<Change> parse_change(std::string_view given) {
 Result<Scenario> changed(const Scenario& base, const std::vector<Change>& changes) {
   TRY_INTO([[maybe_unused]] const bool consistent, check_contradictions(changes));
   std::vector<Change> ordered = changes;
-  std::stable_sort(ordered.begin(), ordered.end(), [](const Change& a, const Change& b) { return rank_of(a.key) < rank_of(b.key); });
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const Change& a, const Change& b) { return rank_of(a.key) < rank_of(b.key); });
   Scenario out = base;
   for (const Change& change : ordered) {
-    TRY_INTO([[maybe_unused]] const bool done, is_strategy_word(change.key) ? apply_strategy_word(out, change) : apply(out, change));
+    TRY_INTO([[maybe_unused]] const bool done,
+             is_strategy_word(change.key) ? apply_strategy_word(out, change) : apply(out, change));
   }
   carry_measurements(base, out);
   return out;

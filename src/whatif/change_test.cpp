@@ -27,7 +27,8 @@ TEST(Change, MisspeltWordNamesTheNearest) {
   const auto change = parse_change("ncis-per-host=4");
   ASSERT_FALSE(change);
   EXPECT_EQ(format(change.error()),
-            "error: unknown change 'ncis-per-host'\n  did you mean 'nics-per-host'?\n  chokepoint whatif --list-changes prints every word with an example\n");
+            "error: unknown change 'ncis-per-host'\n  did you mean 'nics-per-host'?\n  chokepoint whatif "
+            "--list-changes prints every word with an example\n");
 }
 
 TEST(Change, NoValueAndNothingAtAllAreErrors) {
@@ -46,7 +47,8 @@ TEST(Change, WhatTheModelCannotShowSaysWhereToLook) {
 
 TEST(Change, ContradictionsAreNamed) {
   const Scenario base = scenario_of({});
-  EXPECT_NE(message_of(base, {"nic=x2", "nic=x3"}).find("'nic=x2' and 'nic=x3' contradict each other"), std::string::npos);
+  EXPECT_NE(message_of(base, {"nic=x2", "nic=x3"}).find("'nic=x2' and 'nic=x3' contradict each other"),
+            std::string::npos);
   EXPECT_NE(message_of(base, {"gpus=8", "hosts=2"}).find("both set the size"), std::string::npos);
   EXPECT_NE(message_of(base, {"zero=1", "fsdp"}).find("both set the sharding"), std::string::npos);
 }
@@ -62,8 +64,9 @@ TEST(Change, DevicesThatDoNotExistAreErrors) {
 
 TEST(Change, ValuesOutOfRangeAreErrorsNotCrashes) {
   const Scenario base = scenario_of({});
-  for (const char* text : {"nic=xnan", "nic=x1e300", "nic=-5 Gb/s", "nic=400", "gpus=0", "gpus=999999999999", "layers=-1", "oversubscription=0.5", "nvlink-domain=12",
-                           "pcie=9", "hbm=x0", "clock=", "nics-per-host=1000", "sequence=1e9", "power=-3 W", "bridges=maybe", "bridges=on"}) {
+  for (const char* text : {"nic=xnan", "nic=x1e300", "nic=-5 Gb/s", "nic=400", "gpus=0", "gpus=999999999999",
+                           "layers=-1", "oversubscription=0.5", "nvlink-domain=12", "pcie=9", "hbm=x0", "clock=",
+                           "nics-per-host=1000", "sequence=1e9", "power=-3 W", "bridges=maybe", "bridges=on"}) {
     const auto change = parse_change(text);
     if (!change) continue;
     EXPECT_FALSE(changed(base, {*change})) << text;
@@ -75,7 +78,8 @@ TEST(Change, TwiceAndHalfAreIdentity) {
   for (const std::string cluster : {"dgx-a100", "pcie-a100-8-bridged"}) {
     const Scenario base = scenario_of({.cluster = cluster});
     const double now = time_after(base, {});
-    for (const std::string key : {"nic", "nvlink", "pcie", "nic-slot", "host-memory", "latency", "hbm", "clock", "host", "network"}) {
+    for (const std::string key :
+         {"nic", "nvlink", "pcie", "nic-slot", "host-memory", "latency", "hbm", "clock", "host", "network"}) {
       const auto twice = after(base, {key + "=x2"});
       ASSERT_TRUE(twice);
       EXPECT_DOUBLE_EQ(time_after(*twice, {key + "=x0.5"}), now) << cluster << " " << key;
@@ -85,12 +89,14 @@ TEST(Change, TwiceAndHalfAreIdentity) {
 
 TEST(Change, OrderOfACombinationDoesNotMatter) {
   const Scenario base = scenario_of({});
-  EXPECT_EQ(time_after(base, {"accelerator=h100", "clock=x0.9", "gpus=32"}), time_after(base, {"gpus=32", "clock=x0.9", "accelerator=h100"}));
+  EXPECT_EQ(time_after(base, {"accelerator=h100", "clock=x0.9", "gpus=32"}),
+            time_after(base, {"gpus=32", "clock=x0.9", "accelerator=h100"}));
 }
 
 TEST(Change, AFasterPartNeverLengthensTheStep) {
   for (const std::string cluster : {"dgx-a100", "pcie-a100-8", "pcie-a100-8-bridged", "dgx-h100", "mi250x-node"}) {
-    for (const std::string strategy : {"fsdp microbatch=1", "tensor=8 zero=1 microbatch=1", "pipeline=2 zero=1 microbatch=1"}) {
+    for (const std::string strategy :
+         {"fsdp microbatch=1", "tensor=8 zero=1 microbatch=1", "pipeline=2 zero=1 microbatch=1"}) {
       const Scenario base = scenario_of({.cluster = cluster, .strategy = strategy});
       const double now = time_after(base, {});
       for (const std::string key : {"nic", "pcie", "nic-slot", "host-memory", "hbm", "clock", "host", "network"}) {
@@ -103,7 +109,9 @@ TEST(Change, AFasterPartNeverLengthensTheStep) {
 
 TEST(Change, NicCountMultipliesWhatAHostSends) {
   const Scenario base = scenario_of({.cluster = "dgx-a100"});
-  const auto egress = [](const Scenario& s) { return collective::Network(s.job.cluster, s.job.accelerator).host_egress_bytes_per_s(); };
+  const auto egress = [](const Scenario& s) {
+    return collective::Network(s.job.cluster, s.job.accelerator).host_egress_bytes_per_s();
+  };
   const auto half = after(base, {"nics-per-host=4"});
   ASSERT_TRUE(half);
   EXPECT_EQ(topology::compute_nics(half->job.cluster.hosts.front().host).size(), 4u);
@@ -146,7 +154,8 @@ TEST(Change, AccumulationKeepsTheMicroBatch) {
 TEST(Change, MendedLinksRunAtTheirSpecification) {
   Scenario base = scenario_of({.cluster = "pcie-a100-8"});
   for (topology::Link& link : base.job.cluster.hosts.front().host.links) {
-    if (link.kind == topology::LinkKind::kPcie && link.from == 0) link.bandwidth.negotiated_bytes_per_s = *link.bandwidth.specified_bytes_per_s / 2;
+    if (link.kind == topology::LinkKind::kPcie && link.from == 0)
+      link.bandwidth.negotiated_bytes_per_s = *link.bandwidth.specified_bytes_per_s / 2;
   }
   EXPECT_LT(time_after(base, {"mend=links"}), time_after(base, {}));
   EXPECT_DOUBLE_EQ(time_after(base, {"mend=links"}), time_after(scenario_of({.cluster = "pcie-a100-8"}), {}));
@@ -195,7 +204,8 @@ TEST(Paired, SharedErrorsCancel) {
   b.bill[0] = 0.75;
   b.bill[7] = 0.25;
   EXPECT_EQ(paired(s, a, s, b).low, 0.5);
-  // All of the reduction gone: its share falls by a quarter and with it 0.60 of error; compute's rises by a quarter of 0.12.
+  // All of the reduction gone: its share falls by a quarter and with it 0.60 of error; compute's rises by a quarter of
+  // 0.12.
   b = a;
   b.step_time_s = 1.5;
   b.bill[7] = 0;

@@ -45,7 +45,8 @@ Ratio paired(const Scenario& before, const Prediction& a, const Scenario& after,
   };
   // What the two do not share: another generation's kernels, another framework's habits.
   if (before.job.accelerator.architecture != after.job.accelerator.architecture) errors.push_back(k.band_generation);
-  if (before.job.framework != after.job.framework || before.job.compiled != after.job.compiled) errors.push_back(k.band_framework);
+  if (before.job.framework != after.job.framework || before.job.compiled != after.job.compiled)
+    errors.push_back(k.band_framework);
   double variance = 0;
   for (const double error : errors) variance += error * error;
   const double spread = std::exp(kEightyPercent * std::sqrt(variance));
@@ -80,7 +81,8 @@ State plan_state(const Scenario& scenario) {
   if (plan->candidates.empty()) {
     state.why_not = "nothing fits";
     if (plan->closest) {
-      state.why_not += fmt::format(": the closest needs {} of {}", format_bytes(plan->closest->memory.needed_bytes), format_bytes(plan->closest->memory.capacity_bytes));
+      state.why_not += fmt::format(": the closest needs {} of {}", format_bytes(plan->closest->memory.needed_bytes),
+                                   format_bytes(plan->closest->memory.capacity_bytes));
     }
     return state;
   }
@@ -100,7 +102,8 @@ Result<Baseline> baseline(Scenario scenario) {
   out.strategy_given = out.scenario.strategy.has_value();
   if (out.strategy_given) {
     // An illegal strategy of the user's own is an error, not an answer.
-    TRY_INTO([[maybe_unused]] const parallel::Strategy legal, parallel::completed(out.scenario.job, *out.scenario.strategy));
+    TRY_INTO([[maybe_unused]] const parallel::Strategy legal,
+             parallel::completed(out.scenario.job, *out.scenario.strategy));
   }
   out.best = plan_state(out.scenario);
   if (out.strategy_given) {
@@ -110,7 +113,9 @@ Result<Baseline> baseline(Scenario scenario) {
     return out;
   }
   out.own = out.best;
-  if (!out.own) return fail("no strategy of this job can be predicted: " + out.own.why_not, {}, {"chokepoint plan says what would make it fit"});
+  if (!out.own)
+    return fail("no strategy of this job can be predicted: " + out.own.why_not, {},
+                {"chokepoint plan says what would make it fit"});
   out.scenario.strategy = portable(out.own.prediction->strategy);
   return out;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expected wall time of one interval (Daly, Future Generation Computer Systems 22, 2006): failures are exponential, so a
-// segment of t + C that must pass without one takes (e^(r (t + C)) - 1) / r on average, and every failure adds a restart
-// that itself may fail, e^(rR).
+// Expected wall time of one interval (Daly, Future Generation Computer Systems 22, 2006): failures are exponential, so
+// a segment of t + C that must pass without one takes (e^(r (t + C)) - 1) / r on average, and every failure adds a
+// restart that itself may fail, e^(rR).
 #include <algorithm>
 #include <chokepoint/model/model.hpp>
 #include <chokepoint/whatif/goodput.hpp>
@@ -39,7 +39,8 @@ Spares spares_for(double mean, std::optional<int> given) {
 double training_share(double interval_s, double checkpoint_s, double rate_per_s, double restart_s) {
   if (interval_s <= 0) return 0;
   if (rate_per_s <= 0) return interval_s / (interval_s + checkpoint_s);
-  const double wall = std::exp(std::min(700.0, rate_per_s * restart_s)) * std::expm1(std::min(700.0, rate_per_s * (interval_s + checkpoint_s))) / rate_per_s;
+  const double wall = std::exp(std::min(700.0, rate_per_s * restart_s)) *
+                      std::expm1(std::min(700.0, rate_per_s * (interval_s + checkpoint_s))) / rate_per_s;
   return std::min(1.0, interval_s / wall);
 }
 
@@ -82,12 +83,17 @@ Goodput goodput_of(const parallel::Job& job, const Failures& f) {
 
 std::vector<Parameter> goodput_parameters() {
   const Failures f;
-  return {{"goodput.failures_per_accelerator_hour", f.per_accelerator_hour, "1/h", "Llama 3 (arXiv 2407.21783), table 5: 419 in 54 days on 16,384", ParameterKind::kPublished, 0},
-          {"goodput.hardware_share", f.hardware_share, "", "Llama 3 (arXiv 2407.21783), section 3.3.4: about 78 % hardware", ParameterKind::kPublished, 0},
-          {"goodput.restart_s", f.restart_s, "s", "MegaScale (NSDI 2024): detection and diagnosis under ten minutes", ParameterKind::kPublished, 0},
+  return {{"goodput.failures_per_accelerator_hour", f.per_accelerator_hour, "1/h",
+           "Llama 3 (arXiv 2407.21783), table 5: 419 in 54 days on 16,384", ParameterKind::kPublished, 0},
+          {"goodput.hardware_share", f.hardware_share, "",
+           "Llama 3 (arXiv 2407.21783), section 3.3.4: about 78 % hardware", ParameterKind::kPublished, 0},
+          {"goodput.restart_s", f.restart_s, "s", "MegaScale (NSDI 2024): detection and diagnosis under ten minutes",
+           ParameterKind::kPublished, 0},
           {"goodput.repair_s", f.repair_s, "s", "a day", ParameterKind::kEstimate, 0},
-          {"goodput.storage_bytes_per_s_per_host", f.storage_bytes_per_s_per_host, "B/s", "Llama 3 (arXiv 2407.21783), section 3.3.1: 2 TB/s sustained, 2,048 hosts", ParameterKind::kPublished, 0},
-          {"goodput.checkpoint_bytes_per_parameter", f.checkpoint_bytes_per_parameter, "B", "16-bit weights, fp32 master, two moments", ParameterKind::kCounted, 0}};
+          {"goodput.storage_bytes_per_s_per_host", f.storage_bytes_per_s_per_host, "B/s",
+           "Llama 3 (arXiv 2407.21783), section 3.3.1: 2 TB/s sustained, 2,048 hosts", ParameterKind::kPublished, 0},
+          {"goodput.checkpoint_bytes_per_parameter", f.checkpoint_bytes_per_parameter, "B",
+           "16-bit weights, fp32 master, two moments", ParameterKind::kCounted, 0}};
 }
 
 }  // namespace chokepoint::whatif

@@ -8,7 +8,9 @@
 namespace chokepoint::whatif {
 namespace {
 
-TEST(TrainingShare, WithoutFailuresIsWorkOverWorkAndCheckpoint) { EXPECT_DOUBLE_EQ(training_share(900, 100, 0, 50), 0.9); }
+TEST(TrainingShare, WithoutFailuresIsWorkOverWorkAndCheckpoint) {
+  EXPECT_DOUBLE_EQ(training_share(900, 100, 0, 50), 0.9);
+}
 
 TEST(TrainingShare, ByHand) {
   // r = 1/1000 s, t = 100, C = 10, R = 20: e^0.02 (e^0.11 - 1) / r = 118.6 s of wall time for 100 s of work.
@@ -21,7 +23,8 @@ TEST(BestInterval, NoNeighbourIsBetter) {
       const double best = best_interval(checkpoint_s, rate);
       const double share = training_share(best, checkpoint_s, rate, 100);
       for (const double factor : {0.5, 0.9, 0.99, 1.01, 1.1, 2.0}) {
-        EXPECT_LE(training_share(best * factor, checkpoint_s, rate, 100), share * (1 + 1e-12)) << checkpoint_s << " " << rate << " " << factor;
+        EXPECT_LE(training_share(best * factor, checkpoint_s, rate, 100), share * (1 + 1e-12))
+            << checkpoint_s << " " << rate << " " << factor;
       }
     }
   }
@@ -33,7 +36,9 @@ TEST(BestInterval, TendsToYoungForRareFailures) {
 }
 
 TEST(Goodput, FailuresGrowWithTheJobAndGoodputFalls) {
-  const auto at = [](int gpus) { return goodput_of(scenario_of({.cluster = "dgx-h100", .gpus = gpus, .batch = 16384, .strategy = ""}).job); };
+  const auto at = [](int gpus) {
+    return goodput_of(scenario_of({.cluster = "dgx-h100", .gpus = gpus, .batch = 16384, .strategy = ""}).job);
+  };
   EXPECT_NEAR(at(1024).failures_per_day, 2 * at(512).failures_per_day, 1e-12);
   for (const int gpus : {8, 64, 512, 4096}) {
     const Goodput g = at(gpus);
@@ -46,7 +51,8 @@ TEST(Goodput, FailuresGrowWithTheJobAndGoodputFalls) {
 
 TEST(Goodput, TheRunThatTheRateComesFrom) {
   // Llama 3 405B on 16,384: 419 interruptions in 54 days are 7.8 a day; the paper says more than 90 % effective.
-  const Scenario s = scenario_of({.model = "llama-3-405b", .cluster = "dgx-h100", .gpus = 16384, .batch = 2048, .sequence = 8192, .strategy = ""});
+  const Scenario s = scenario_of(
+      {.model = "llama-3-405b", .cluster = "dgx-h100", .gpus = 16384, .batch = 2048, .sequence = 8192, .strategy = ""});
   const Goodput g = goodput_of(s.job);
   EXPECT_NEAR(g.failures_per_day, 419.0 / 54, 1e-9);
   EXPECT_GT(g.goodput, 0.90);

@@ -18,7 +18,8 @@ constexpr double kHoursPerYear = 8766;  ///< of 365.25 days
 
 std::optional<HourlyPrice> owned_price(const parallel::Job& job, const Prices& prices, std::string& why) {
   const Owned& owned = prices.owned;
-  const auto host = std::find_if(owned.hosts.begin(), owned.hosts.end(), [&](const OwnedHost& h) { return h.accelerator == job.accelerator.name; });
+  const auto host = std::find_if(owned.hosts.begin(), owned.hosts.end(),
+                                 [&](const OwnedHost& h) { return h.accelerator == job.accelerator.name; });
   if (host == owned.hosts.end()) {
     why = fmt::format("the price list has no owned host for {}", job.accelerator.name);
     return std::nullopt;
@@ -35,8 +36,8 @@ std::optional<HourlyPrice> owned_price(const parallel::Job& job, const Prices& p
   HourlyPrice price;
   price.running_usd = power / 1000 * (owned.pue * owned.usd_per_kwh + owned.cooling_usd_per_kwh);
   price.usd = capital / (owned.amortisation_years * kHoursPerYear) + price.running_usd;
-  price.what = fmt::format("owned: {:.0f} USD an accelerator over {:g} years, {:.0f} W at PUE {:g} and {:g} USD/kWh", capital,
-                           owned.amortisation_years, power, owned.pue, owned.usd_per_kwh);
+  price.what = fmt::format("owned: {:.0f} USD an accelerator over {:g} years, {:.0f} W at PUE {:g} and {:g} USD/kWh",
+                           capital, owned.amortisation_years, power, owned.pue, owned.usd_per_kwh);
   price.tag = host->tag;
   return price;
 }
@@ -51,17 +52,21 @@ std::optional<HourlyPrice> given_price(double usd, std::string what, PriceTag ta
 
 }  // namespace
 
-std::optional<HourlyPrice> hourly_price(const parallel::Job& job, const Prices& prices, const Basis& basis, std::string& why) {
+std::optional<HourlyPrice> hourly_price(const parallel::Job& job, const Prices& prices, const Basis& basis,
+                                        std::string& why) {
   why.clear();
-  if (basis.kind == Basis::Kind::kGiven) return given_price(basis.usd_per_hour, "given with --price", {"", "your own", false});
+  if (basis.kind == Basis::Kind::kGiven)
+    return given_price(basis.usd_per_hour, "given with --price", {"", "your own", false});
   if (basis.kind == Basis::Kind::kOwned) return owned_price(job, prices, why);
   const topology::Prices& own = job.cluster.prices;
-  if (own.accelerator_hour_usd) return given_price(*own.accelerator_hour_usd, "the job's own price", {own.date, "job or cluster file", false});
+  if (own.accelerator_hour_usd)
+    return given_price(*own.accelerator_hour_usd, "the job's own price", {own.date, "job or cluster file", false});
   for (const Rent& rent : prices.rent) {
     if (rent.accelerator != job.accelerator.name || rent.provider_class != basis.provider_class) continue;
     return given_price(rent.usd_per_hour, "rented, " + rent.provider_class, rent.tag);
   }
-  why = fmt::format("the price list has no rented hour of {} in class '{}'", job.accelerator.name, basis.provider_class);
+  why =
+      fmt::format("the price list has no rented hour of {} in class '{}'", job.accelerator.name, basis.provider_class);
   return std::nullopt;
 }
 
@@ -82,7 +87,8 @@ Money money_of(const parallel::Job& job, const Prediction& p, const HourlyPrice&
     out.idle.push_back({std::string(simulate::name(item)), out.usd_per_day * goodput * p.item(item) / p.step_time_s});
   }
   if (goodput < 1) out.idle.push_back({"failures and checkpoints", out.usd_per_day * (1 - goodput)});
-  std::stable_sort(out.idle.begin(), out.idle.end(), [](const IdleMoney& a, const IdleMoney& b) { return a.usd_per_day > b.usd_per_day; });
+  std::stable_sort(out.idle.begin(), out.idle.end(),
+                   [](const IdleMoney& a, const IdleMoney& b) { return a.usd_per_day > b.usd_per_day; });
   return out;
 }
 
@@ -97,12 +103,12 @@ void add_surcharges(Money& money, const parallel::Job& job, const Prices& prices
   if (money.run_usd) *money.run_usd += checkpoint_bytes * 1e-9 * prices.egress_usd_per_gb;
 }
 
-Payback payback(const parallel::Job& before, const Prediction& a, const HourlyPrice& price_before, const parallel::Job& after,
-                const Prediction& b, const HourlyPrice& price_after, double purchase_usd) {
+Payback payback(const parallel::Job& before, const Prediction& a, const HourlyPrice& price_before,
+                const parallel::Job& after, const Prediction& b, const HourlyPrice& price_after, double purchase_usd) {
   Payback out;
   out.purchase_usd = purchase_usd;
-  // The same tokens a day as before take `busy` of a day after; parts bought are counted in the purchase, so the hour of
-  // the accelerators that were there keeps its price. A changed accelerator has the price of its own hour to run.
+  // The same tokens a day as before take `busy` of a day after; parts bought are counted in the purchase, so the hour
+  // of the accelerators that were there keeps its price. A changed accelerator has the price of its own hour to run.
   const double rate_before = tokens_per_step(before) / a.step_time_s;
   const double rate_after = tokens_per_step(after) / b.step_time_s;
   const double busy = rate_after > 0 ? rate_before / rate_after : 1;

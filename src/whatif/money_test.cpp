@@ -40,7 +40,8 @@ TEST(FatTree, OversubscriptionSavesUpLinks) {
   EXPECT_EQ(tree.leaves, 20);
   EXPECT_EQ(tree.leaf_links, 320);
   EXPECT_EQ(tree.spines, 5);
-  for (const double over : {1.0, 2.0, 3.0, 7.0}) EXPECT_LE(fat_tree(960, 64, over).switches(), fat_tree(960, 64, 1).switches());
+  for (const double over : {1.0, 2.0, 3.0, 7.0})
+    EXPECT_LE(fat_tree(960, 64, over).switches(), fat_tree(960, 64, 1).switches());
 }
 
 Prices test_prices() {
@@ -57,7 +58,8 @@ network:
   nics: [{rate: 200 Gb/s, usd: 1000, date: 2026-01-01, source: test}, {rate: 400 Gb/s, usd: 1500, date: 2026-01-01, source: test}]
   switches: [{rate: 400 Gb/s, ports: 64, usd: 30000, date: 2026-01-01, source: test}]
   links: [{rate: 400 Gb/s, usd: 1000, date: 2026-01-01, source: test}]
-)", "test.yaml");
+)",
+                                  "test.yaml");
   EXPECT_TRUE(prices) << format(prices.error());
   return *prices;
 }
@@ -136,9 +138,19 @@ TEST(Purchase, IsWhatTheChangedClusterHasMore) {
   EXPECT_EQ(purchase(all_parts(s.job, prices), all_parts(s.job, prices)).items.size(), 0u);
 }
 
+TEST(Purchase, HostsThatAreBoughtBringTheirNics) {
+  // Two hosts more: 16 accelerators, 16 links; one switch joins the 32 ports as it joined 16. No NIC on top.
+  const Scenario s = scenario_of({});
+  const auto larger = after(s, {"gpus=32"});
+  ASSERT_TRUE(larger);
+  const Prices prices = test_prices();
+  const BillOfMaterials bought = purchase(all_parts(s.job, prices), all_parts(larger->job, prices));
+  EXPECT_NEAR(bought.usd(), 16 * 35064 + 16 * 1000, 1e-9);
+}
+
 TEST(Payback, ByHand) {
-  // 16 accelerators at 2 USD/h spend 768 USD a day; a step a quarter shorter does the same work for 576, so 1,920 USD of
-  // parts are paid back in ten days.
+  // 16 accelerators at 2 USD/h spend 768 USD a day; a step a quarter shorter does the same work for 576, so 1,920 USD
+  // of parts are paid back in ten days.
   const Scenario s = scenario_of({});
   simulate::Prediction before, faster;
   before.step_time_s = 8;
@@ -164,7 +176,9 @@ TEST(BreakEvenPrice, AtItATokenCostsTheSame) {
   // Staying includes the settings that cost nothing: the planner's best without the change.
   const double now = money_of(base->scenario.job, *base->best.prediction, price, 1, 0).usd_per_billion_tokens;
   price.usd = tipping;
-  EXPECT_NEAR(money_of(changed_answer->scenario.job, *changed_answer->best.prediction, price, 1, 0).usd_per_billion_tokens, now, 1e-9 * now);
+  EXPECT_NEAR(
+      money_of(changed_answer->scenario.job, *changed_answer->best.prediction, price, 1, 0).usd_per_billion_tokens, now,
+      1e-9 * now);
 }
 
 TEST(Prices, ErrorsSayWhereAndWhat) {
@@ -173,10 +187,20 @@ TEST(Prices, ErrorsSayWhereAndWhat) {
     return prices ? std::string("no error") : format(prices.error());
   };
   EXPECT_NE(error("rent: []\n").find("date"), std::string::npos);
-  EXPECT_NE(error("date: yesterday\n").find("p.yaml:1:7: error: date is 'yesterday', expected a day such as 2026-05-22"), std::string::npos);
+  EXPECT_NE(
+      error("date: yesterday\n").find("p.yaml:1:7: error: date is 'yesterday', expected a day such as 2026-05-22"),
+      std::string::npos);
   EXPECT_NE(error("date: 2026-01-01\nrnet: []\n").find("did you mean 'rent'"), std::string::npos);
-  EXPECT_NE(error("date: 2026-01-01\nrent:\n  - {accelerator: h1000, class: a, usd_per_hour: 1, date: 2026-01-01, source: x}\n").find("h1000"), std::string::npos);
-  EXPECT_NE(error("date: 2026-01-01\nrent:\n  - {accelerator: h100, class: a, usd_per_hour: -1, date: 2026-01-01, source: x}\n").find("usd_per_hour"), std::string::npos);
+  EXPECT_NE(
+      error(
+          "date: 2026-01-01\nrent:\n  - {accelerator: h1000, class: a, usd_per_hour: 1, date: 2026-01-01, source: x}\n")
+          .find("h1000"),
+      std::string::npos);
+  EXPECT_NE(
+      error(
+          "date: 2026-01-01\nrent:\n  - {accelerator: h100, class: a, usd_per_hour: -1, date: 2026-01-01, source: x}\n")
+          .find("usd_per_hour"),
+      std::string::npos);
 }
 
 TEST(Prices, TheShippedListHasASourceForEveryFigure) {

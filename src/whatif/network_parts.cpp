@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of a folded Clos network. Leaves split their ports by the oversubscription; two levels reach as many leaves as a
-// spine has ports; beyond, spines give half of their ports to a level of cores. k-ary fat tree: Al-Fares et al., SIGCOMM
-// 2008 (k^3/4 end points, 5 k^2/4 switches).
+// Counts of a folded Clos network. Leaves split their ports by the oversubscription; two levels reach as many leaves as
+// a spine has ports; beyond, spines give half of their ports to a level of cores. k-ary fat tree: Al-Fares et al.,
+// SIGCOMM 2008 (k^3/4 end points, 5 k^2/4 switches).
 #include <algorithm>
 #include <chokepoint/base/units.hpp>
 #include <chokepoint/whatif/money.hpp>
@@ -24,6 +24,8 @@ const NetworkPart* part_for(const std::vector<NetworkPart>& parts, double bytes_
   }
   return best;
 }
+
+constexpr std::string_view kHostItem = " with its share of a host";
 
 std::string rate_name(double bytes_per_s) { return fmt::format("{:.0f} Gb/s", bytes_per_s * 8e-9); }
 
@@ -99,7 +101,8 @@ double BillOfMaterials::power_w() const {
   return sum;
 }
 
-BillOfMaterials network_parts(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Prices& prices) {
+BillOfMaterials network_parts(const topology::Cluster& cluster, const hardware::Accelerator& accelerator,
+                              const Prices& prices) {
   BillOfMaterials out;
   const topology::Host& host = cluster.hosts.front().host;
   const double hosts = cluster.host_count();
@@ -125,7 +128,7 @@ BillOfMaterials network_parts(const topology::Cluster& cluster, const hardware::
 BillOfMaterials all_parts(const parallel::Job& job, const Prices& prices) {
   BillOfMaterials out = network_parts(job.cluster, job.accelerator, prices);
   Item item;
-  item.what = job.accelerator.name + " with its share of a host";
+  item.what = job.accelerator.name + std::string(kHostItem);
   item.count = job.cluster.gpu_count();
   for (const OwnedHost& host : prices.owned.hosts) {
     if (host.accelerator != job.accelerator.name) continue;
@@ -140,11 +143,14 @@ BillOfMaterials all_parts(const parallel::Job& job, const Prices& prices) {
 
 BillOfMaterials purchase(const BillOfMaterials& before, const BillOfMaterials& after) {
   BillOfMaterials out;
+  double new_hosts = 0;  // share of the hosts that are bought: they come with their NICs
   for (const Item& item : after.items) {
     Item extra = item;
     for (const Item& had : before.items) {
       if (had.what == item.what) extra.count -= had.count;
     }
+    if (item.what.ends_with(kHostItem) && item.count > 0) new_hosts = std::max(0.0, extra.count) / item.count;
+    if (item.what.starts_with("NIC ")) extra.count -= new_hosts * item.count;
     if (extra.count <= 0) continue;
     if (!extra.usd_each) out.missing.push_back(extra.what);
     out.items.push_back(std::move(extra));

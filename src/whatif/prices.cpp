@@ -32,7 +32,8 @@ std::optional<Date> parse_date(std::string_view text) {
   const auto year = to_int(parts[0]);
   const auto month = to_int(parts[1]);
   const auto day = parts.size() == 3 ? to_int(parts[2]) : std::optional<int>(1);
-  if (!year || !month || !day || *year < 1900 || *year > 9999 || *month < 1 || *month > 12 || *day < 1 || *day > 31) return std::nullopt;
+  if (!year || !month || !day || *year < 1900 || *year > 9999 || *month < 1 || *month > 12 || *day < 1 || *day > 31)
+    return std::nullopt;
   return Date{*year, *month, *day};
 }
 
@@ -46,7 +47,8 @@ long day_number(const Date& date) {
 Result<PriceTag> read_tag(const YamlMap& map) {
   PriceTag tag;
   TRY_INTO(tag.date, map.required_text("date"));
-  if (!parse_date(tag.date)) return fail(fmt::format("date is '{}', expected a day such as 2026-05-22", tag.date), map.position("date"));
+  if (!parse_date(tag.date))
+    return fail(fmt::format("date is '{}', expected a day such as 2026-05-22", tag.date), map.position("date"));
   TRY_INTO(tag.source, map.required_text("source"));
   TRY_INTO(const auto estimate, map.boolean("estimate"));
   tag.estimate = estimate.value_or(false);
@@ -72,8 +74,8 @@ Result<bool> read_rent(const YamlMap& map, Prices& out) {
     TRY_INTO([[maybe_unused]] const bool done, entry.finish());
     for (const Rent& other : out.rent) {
       if (other.accelerator != rent.accelerator || other.provider_class != rent.provider_class) continue;
-      return fail(fmt::format("{} has two prices in class '{}'", rent.accelerator, rent.provider_class), entry.position(),
-                  {"keep one, or give the other a class of its own"});
+      return fail(fmt::format("{} has two prices in class '{}'", rent.accelerator, rent.provider_class),
+                  entry.position(), {"keep one, or give the other a class of its own"});
     }
     out.rent.push_back(std::move(rent));
   }
@@ -99,11 +101,12 @@ Result<bool> read_owned_hosts(const YamlMap& map, Owned& out) {
 Result<bool> read_owned(const YamlMap& map, Owned& out) {
   TRY_INTO(const auto owned, map.map("owned"));
   if (!owned) return true;
-  const std::array<std::tuple<const char*, double*, double, double>, 5> fields = {{{"amortisation_years", &out.amortisation_years, 0.1, 50},
-                                                                                  {"pue", &out.pue, 1, 10},
-                                                                                  {"usd_per_kwh", &out.usd_per_kwh, 0, 100},
-                                                                                  {"cooling_usd_per_kwh", &out.cooling_usd_per_kwh, 0, 100},
-                                                                                  {"power_over_board", &out.power_over_board, 1, 10}}};
+  const std::array<std::tuple<const char*, double*, double, double>, 5> fields = {
+      {{"amortisation_years", &out.amortisation_years, 0.1, 50},
+       {"pue", &out.pue, 1, 10},
+       {"usd_per_kwh", &out.usd_per_kwh, 0, 100},
+       {"cooling_usd_per_kwh", &out.cooling_usd_per_kwh, 0, 100},
+       {"power_over_board", &out.power_over_board, 1, 10}}};
   for (const auto& [key, field, low, high] : fields) {
     TRY_INTO(const auto value, owned->number(key, low, high));
     if (value) *field = *value;
@@ -116,8 +119,12 @@ Result<bool> read_owned(const YamlMap& map, Owned& out) {
 
 Result<NetworkPart> read_part(const YamlMap& entry, bool rated, bool ports) {
   NetworkPart part;
-  if (rated) { TRY_INTO(part.bytes_per_s, entry.required_rate("rate")); }
-  if (ports) { TRY_INTO(part.ports, entry.required_int("ports", 2, kMostPorts)); }
+  if (rated) {
+    TRY_INTO(part.bytes_per_s, entry.required_rate("rate"));
+  }
+  if (ports) {
+    TRY_INTO(part.ports, entry.required_int("ports", 2, kMostPorts));
+  }
   TRY_INTO(part.usd, entry.required_number("usd", 0, kMostUsd));
   TRY_INTO(const auto power, entry.number("power_w", 0, kMostWatts));
   part.power_w = power.value_or(0);
@@ -129,7 +136,8 @@ Result<NetworkPart> read_part(const YamlMap& entry, bool rated, bool ports) {
 Result<bool> read_network(const YamlMap& map, Prices& out) {
   TRY_INTO(const auto network, map.map("network"));
   if (!network) return true;
-  for (const auto& [key, list] : {std::pair{"nics", &out.nics}, std::pair{"switches", &out.switches}, std::pair{"links", &out.links}}) {
+  for (const auto& [key, list] :
+       {std::pair{"nics", &out.nics}, std::pair{"switches", &out.switches}, std::pair{"links", &out.links}}) {
     TRY_INTO(const auto entries, network->maps(key));
     for (const YamlMap& entry : entries) {
       TRY_INTO(NetworkPart part, read_part(entry, true, list == &out.switches));
@@ -138,14 +146,17 @@ Result<bool> read_network(const YamlMap& map, Prices& out) {
     }
   }
   TRY_INTO(const auto bridge, network->map("bridge"));
-  if (bridge) { TRY_INTO(out.bridge, read_part(*bridge, false, false)); }
+  if (bridge) {
+    TRY_INTO(out.bridge, read_part(*bridge, false, false));
+  }
   return network->finish();
 }
 
 Result<Prices> read_map(const YamlMap& map) {
   Prices out;
   TRY_INTO(out.date, map.required_text("date"));
-  if (!parse_date(out.date)) return fail(fmt::format("date is '{}', expected a day such as 2026-05-22", out.date), map.position("date"));
+  if (!parse_date(out.date))
+    return fail(fmt::format("date is '{}', expected a day such as 2026-05-22", out.date), map.position("date"));
   TRY_INTO([[maybe_unused]] const bool rent, read_rent(map, out));
   TRY_INTO([[maybe_unused]] const bool owned, read_owned(map, out.owned));
   TRY_INTO([[maybe_unused]] const bool network, read_network(map, out));

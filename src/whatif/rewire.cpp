@@ -34,17 +34,22 @@ bool has_nvswitch(const Host& host) { return !host.of_kind(DeviceKind::kNvSwitch
 }  // namespace
 
 std::string_view name(LinkClass link_class) {
-  constexpr std::array<std::string_view, kLinkClassCount> kNames{"nvlink", "pcie", "pcie-uplink", "nic-slot", "host-memory", "socket"};
+  constexpr std::array<std::string_view, kLinkClassCount> kNames{"nvlink",   "pcie",        "pcie-uplink",
+                                                                 "nic-slot", "host-memory", "socket"};
   return kNames[static_cast<std::size_t>(link_class)];
 }
 
 std::optional<LinkClass> class_of(const Host& host, const Link& link) {
   switch (link.kind) {
     case LinkKind::kNvLink:
-    case LinkKind::kXgmi: return LinkClass::kGpuLinks;
-    case LinkKind::kMemory: return LinkClass::kHostMemory;
-    case LinkKind::kSocket: return LinkClass::kSockets;
-    case LinkKind::kPcie: break;
+    case LinkKind::kXgmi:
+      return LinkClass::kGpuLinks;
+    case LinkKind::kMemory:
+      return LinkClass::kHostMemory;
+    case LinkKind::kSocket:
+      return LinkClass::kSockets;
+    case LinkKind::kPcie:
+      break;
   }
   for (const int end : {link.from, link.to}) {
     if (device_at(host, end).kind == DeviceKind::kGpu) return LinkClass::kGpuSlots;
@@ -54,7 +59,8 @@ std::optional<LinkClass> class_of(const Host& host, const Link& link) {
 }
 
 void scale(Bandwidth& bandwidth, double factor) {
-  for (std::optional<double>* value : {&bandwidth.specified_bytes_per_s, &bandwidth.negotiated_bytes_per_s, &bandwidth.measured_bytes_per_s}) {
+  for (std::optional<double>* value :
+       {&bandwidth.specified_bytes_per_s, &bandwidth.negotiated_bytes_per_s, &bandwidth.measured_bytes_per_s}) {
     if (*value) **value *= factor;
   }
 }
@@ -89,14 +95,16 @@ int scale_device(Cluster& cluster, const std::string& device, LinkClass link_cla
 }
 
 void scale_board(Cluster& cluster, double factor) {
-  for (const LinkClass part : {LinkClass::kGpuSlots, LinkClass::kSwitchUplinks, LinkClass::kNicSlots, LinkClass::kHostMemory, LinkClass::kSockets}) {
+  for (const LinkClass part : {LinkClass::kGpuSlots, LinkClass::kSwitchUplinks, LinkClass::kNicSlots,
+                               LinkClass::kHostMemory, LinkClass::kSockets}) {
     scale_class(cluster, part, factor);
   }
 }
 
 void scale_nics(Cluster& cluster, double factor) {
   for (HostGroup& group : cluster.hosts) {
-    for (const int nic : compute_nics(group.host)) group.host.devices[static_cast<std::size_t>(nic)].line_bytes_per_s *= factor;
+    for (const int nic : compute_nics(group.host))
+      group.host.devices[static_cast<std::size_t>(nic)].line_bytes_per_s *= factor;
   }
 }
 
@@ -125,7 +133,8 @@ Result<bool> set_pcie(Cluster& cluster, int generation) {
         link.bandwidth = specified(rate, fmt::format("what if: PCIe {}.0", generation));
       } else if (link.kind == LinkKind::kMemory) {
         const double memory = hardware::socket_memory_bytes_per_s(generation);
-        if (memory > link.bandwidth.effective()) link.bandwidth = specified(memory, fmt::format("what if: memory of a PCIe {}.0 host", generation));
+        if (memory > link.bandwidth.effective())
+          link.bandwidth = specified(memory, fmt::format("what if: memory of a PCIe {}.0 host", generation));
       }
     }
   }
@@ -170,16 +179,20 @@ void clone_nic(Host& host, int nic) {
   for (std::size_t i = 0; i < links; ++i) {
     Link link = host.links[i];
     if (link.from != nic && link.to != nic) continue;
-    if (link.from == nic) link.from = added;
-    else link.to = added;
+    if (link.from == nic)
+      link.from = added;
+    else
+      link.to = added;
     host.links.push_back(std::move(link));
   }
   const std::size_t paths = host.declared.size();
   for (std::size_t i = 0; i < paths; ++i) {
     DeclaredPath path = host.declared[i];
     if (path.a != nic && path.b != nic) continue;
-    if (path.a == nic) path.a = added;
-    else path.b = added;
+    if (path.a == nic)
+      path.a = added;
+    else
+      path.b = added;
     host.declared.push_back(path);
   }
 }
@@ -191,7 +204,8 @@ Result<bool> set_nic_count(Cluster& cluster, int count) {
     Host& host = group.host;
     const std::vector<int> nics = compute_nics(host);
     if (nics.empty()) {
-      return fail(fmt::format("host '{}' has no NIC to multiply", host.name), {}, {"name its NIC in the cluster file: 'nic: connectx-7-400g'"});
+      return fail(fmt::format("host '{}' has no NIC to multiply", host.name), {},
+                  {"name its NIC in the cluster file: 'nic: connectx-7-400g'"});
     }
     const int now = static_cast<int>(nics.size());
     for (int i = now; i < count; ++i) clone_nic(host, nics[static_cast<std::size_t>(i % now)]);
@@ -209,12 +223,14 @@ Result<bool> set_nic_count(Cluster& cluster, int count) {
 
 Result<bool> set_bridges(Cluster& cluster, const hardware::Accelerator& accelerator, bool fitted) {
   if (fitted && accelerator.nvlinks == 0) {
-    return fail(fmt::format("{} takes no NVLink bridge", accelerator.name), {}, {"its data sheet lists no NVLinks; a change of accelerator= may"});
+    return fail(fmt::format("{} takes no NVLink bridge", accelerator.name), {},
+                {"its data sheet lists no NVLinks; a change of accelerator= may"});
   }
   for (HostGroup& group : cluster.hosts) {
     Host& host = group.host;
     if (has_nvswitch(host)) {
-      return fail(fmt::format("host '{}' joins its GPUs by a switch; bridges belong to PCIe boards", host.name), {}, {"change nvlink= instead"});
+      return fail(fmt::format("host '{}' joins its GPUs by a switch; bridges belong to PCIe boards", host.name), {},
+                  {"change nvlink= instead"});
     }
     std::erase_if(host.links, [](const Link& link) { return is_gpu_link(link.kind); });
     std::erase_if(host.declared, [&](const DeclaredPath& path) { return path.path == PathClass::kNvLink; });
@@ -223,9 +239,13 @@ Result<bool> set_bridges(Cluster& cluster, const hardware::Accelerator& accelera
     for (std::size_t i = 0; fitted && i + 1 < gpus.size(); i += 2) {
       const int a = gpus[i];
       const int b = gpus[i + 1];
-      std::erase_if(host.declared, [&](const DeclaredPath& path) { return (path.a == a && path.b == b) || (path.a == b && path.b == a); });
+      std::erase_if(host.declared, [&](const DeclaredPath& path) {
+        return (path.a == a && path.b == b) || (path.a == b && path.b == a);
+      });
       const LinkKind kind = accelerator.vendor == "AMD" ? LinkKind::kXgmi : LinkKind::kNvLink;
-      host.add_duplex(a, b, kind, accelerator.nvlinks, specified(accelerator.nvlinks * accelerator.nvlink_bytes_per_s, "catalogue: " + accelerator.name));
+      host.add_duplex(
+          a, b, kind, accelerator.nvlinks,
+          specified(accelerator.nvlinks * accelerator.nvlink_bytes_per_s, "catalogue: " + accelerator.name));
     }
   }
   return true;
@@ -236,7 +256,8 @@ namespace {
 void relink_gpus(Host& host, const hardware::Accelerator& part) {
   for (Link& link : host.links) {
     if (!is_gpu_link(link.kind)) continue;
-    const bool to_switch = device_at(host, link.to).kind == DeviceKind::kNvSwitch || device_at(host, link.from).kind == DeviceKind::kNvSwitch;
+    const bool to_switch = device_at(host, link.to).kind == DeviceKind::kNvSwitch ||
+                           device_at(host, link.from).kind == DeviceKind::kNvSwitch;
     link.width = to_switch ? part.nvlinks : std::min(link.width, part.nvlinks);
     link.bandwidth = specified(link.width * part.nvlink_bytes_per_s, "catalogue: " + part.name);
   }
@@ -254,7 +275,8 @@ Result<bool> reslot_gpus(Host& host, const hardware::Accelerator& old_part, cons
       const bool slot_limits = slot < 0.99 * before;
       link.width = part.pcie_lanes;
       link.bandwidth = specified(board || !slot_limits ? own : std::min(own, slot), "catalogue: " + part.name);
-    } else if (board && (link_class == LinkClass::kSwitchUplinks || link_class == LinkClass::kNicSlots) && own > before) {
+    } else if (board && (link_class == LinkClass::kSwitchUplinks || link_class == LinkClass::kNicSlots) &&
+               own > before) {
       scale(link.bandwidth, own / before);
     }
   }
@@ -271,7 +293,8 @@ void unlink_gpus(Host& host) {
   host = without_devices(host, host.of_kind(DeviceKind::kNvSwitch));
 }
 
-/// GPU links as the boards of such modules have them: eight and more hang on a switch, fewer (and other vendors') are meshed.
+/// GPU links as the boards of such modules have them: eight and more hang on a switch, fewer (and other vendors') are
+/// meshed.
 void link_modules(Host& host, const hardware::Accelerator& part) {
   const std::vector<int> gpus = host.gpus();
   if (gpus.size() < 2 || part.nvlinks == 0) return;
@@ -291,16 +314,21 @@ void link_modules(Host& host, const hardware::Accelerator& part) {
   }
 }
 
-void change_form(Host& host, const hardware::Accelerator& old_part, const hardware::Accelerator& part, std::vector<Note>& notes) {
+void change_form(Host& host, const hardware::Accelerator& old_part, const hardware::Accelerator& part,
+                 std::vector<Note>& notes) {
   if (is_card(part) && !is_card(old_part)) {
     unlink_gpus(host);
     notes.push_back({fmt::format("{} is a card: no links between the GPUs (bridges=on fits them)", part.name), {}});
   } else if (is_card(old_part) && !is_card(part)) {
     unlink_gpus(host);
     link_modules(host, part);
-    notes.push_back({fmt::format("{} is a module: {}", part.name, has_nvswitch(host) ? "its board joins the GPUs by a switch" : "its board joins every pair of GPUs"), {}});
+    notes.push_back({fmt::format("{} is a module: {}", part.name,
+                                 has_nvswitch(host) ? "its board joins the GPUs by a switch"
+                                                    : "its board joins every pair of GPUs"),
+                     {}});
   } else if (part.nvlinks == 0) {
-    if (gpu_link_bytes_per_s(host) > 0) notes.push_back({fmt::format("{} has no GPU links: its traffic goes over PCIe", part.name), {}});
+    if (gpu_link_bytes_per_s(host) > 0)
+      notes.push_back({fmt::format("{} has no GPU links: its traffic goes over PCIe", part.name), {}});
     unlink_gpus(host);
   } else {
     relink_gpus(host, part);

@@ -19,7 +19,8 @@ std::optional<LinkClass> class_of(const topology::Host& host, const topology::Li
 void scale(topology::Bandwidth& bandwidth, double factor);
 /// Scales all links of a class; false when no host has one.
 bool scale_class(topology::Cluster& cluster, LinkClass link_class, double factor);
-/// Scales the links of one class at one device; `name` may lead with "HOST/". Number of links touched (both directions).
+/// Scales the links of one class at one device; `name` may lead with "HOST/". Number of links touched (both
+/// directions).
 int scale_device(topology::Cluster& cluster, const std::string& device, LinkClass link_class, double factor);
 /// Everything inside the host but the GPUs' own links: a board that much faster.
 void scale_board(topology::Cluster& cluster, double factor);

@@ -17,7 +17,8 @@ constexpr int kMostGpus = 1 << 20;
 /// A fall of efficiency below this is no bend.
 constexpr double kBend = 0.02;
 
-ScalePoint point_at(const Scenario& scenario, const Prices& prices, const ScaleOptions& options, int gpus, double batch) {
+ScalePoint point_at(const Scenario& scenario, const Prices& prices, const ScaleOptions& options, int gpus,
+                    double batch) {
   ScalePoint point;
   point.gpus = gpus;
   point.batch = batch;
@@ -80,8 +81,9 @@ void mark_front(std::vector<ScalePoint>& points) {
 
 Result<std::vector<ScalePoint>> scaling(const Scenario& scenario, const Prices& prices, const ScaleOptions& options) {
   if (options.first < 1 || options.last < options.first || options.last > kMostGpus) {
-    return fail(fmt::format("scale from {} to {}: expected two counts in rising order up to {}", options.first, options.last, kMostGpus), {},
-                {"for example --scale 8..16384"});
+    return fail(fmt::format("scale from {} to {}: expected two counts in rising order up to {}", options.first,
+                            options.last, kMostGpus),
+                {}, {"for example --scale 8..16384"});
   }
   std::vector<ScalePoint> points;
   const ScalePoint* before = nullptr;
@@ -121,7 +123,8 @@ Deadline deadline(const Scenario& scenario, const Prices& prices, const ScaleOpt
   for (const long count : hosts) {
     const auto gpus = static_cast<int>(count * per_host);
     const double grown = scenario.job.global_batch * gpus / scenario.job.gpus;
-    ScalePoint point = point_at(scenario, prices, options, gpus, options.grow_batch ? std::max(1.0, std::round(grown)) : scenario.job.global_batch);
+    ScalePoint point = point_at(scenario, prices, options, gpus,
+                                options.grow_batch ? std::max(1.0, std::round(grown)) : scenario.job.global_batch);
     if (!point.state) continue;
     const double rate = point.tokens_per_s * point.goodput.goodput;
     best = std::max(best, rate);
@@ -129,7 +132,8 @@ Deadline deadline(const Scenario& scenario, const Prices& prices, const ScaleOpt
     out.point = std::move(point);
     return out;
   }
-  out.why_not = fmt::format("{} tokens/s are needed, the most any size reaches is {}", format_count(std::ceil(needed)), format_count(std::floor(best)));
+  out.why_not = fmt::format("{} tokens/s are needed, the most any size reaches is {}", format_count(std::ceil(needed)),
+                            format_count(std::floor(best)));
   if (!options.grow_batch) out.why_not += "; a batch that grows with the accelerators (--grow-batch) scales further";
   return out;
 }

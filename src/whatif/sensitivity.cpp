@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every resource is a function from a scenario and a factor to a scenario; the step is evaluated anew for each. Two have no
-// wire: the pipeline's bubble shrinks with the micro-batches in flight, and device memory buys less recomputation where
-// that then fits. Cost: three evaluations per resource and one per fix, each well under a millisecond on hosts with a switch.
+// Every resource is a function from a scenario and a factor to a scenario; the step is evaluated anew for each. Two
+// have no wire: the pipeline's bubble shrinks with the micro-batches in flight, and device memory buys less
+// recomputation where that then fits. Cost: three evaluations per resource and one per fix, each well under a
+// millisecond on hosts with a switch.
 #include <chokepoint/whatif/sensitivity.hpp>
 
 #include <algorithm>
@@ -35,19 +36,25 @@ struct Trial {
 struct Resource {
   std::string name;
   std::string where;
-  std::string twice;                                   ///< the fix in words
+  std::string twice;  ///< the fix in words
   std::function<void(Trial&, double)> scale;
-  bool whole = false;                                  ///< several of the others together
+  bool whole = false;  ///< several of the others together
 };
 
 std::string_view words(LinkClass link_class) {
   switch (link_class) {
-    case LinkClass::kGpuLinks: return "links between the GPUs of a host";
-    case LinkClass::kGpuSlots: return "PCIe of the GPUs";
-    case LinkClass::kSwitchUplinks: return "PCIe switches to the host";
-    case LinkClass::kNicSlots: return "PCIe of the NICs";
-    case LinkClass::kHostMemory: return "memory of the sockets";
-    case LinkClass::kSockets: return "links between sockets";
+    case LinkClass::kGpuLinks:
+      return "links between the GPUs of a host";
+    case LinkClass::kGpuSlots:
+      return "PCIe of the GPUs";
+    case LinkClass::kSwitchUplinks:
+      return "PCIe switches to the host";
+    case LinkClass::kNicSlots:
+      return "PCIe of the NICs";
+    case LinkClass::kHostMemory:
+      return "memory of the sockets";
+    case LinkClass::kSockets:
+      return "links between sockets";
   }
   return "?";
 }
@@ -65,7 +72,8 @@ void add_links(const topology::Cluster& cluster, std::vector<Resource>& out) {
   for (int i = 0; i < kLinkClassCount; ++i) {
     const auto link_class = static_cast<LinkClass>(i);
     if (!has_class(cluster, link_class)) continue;
-    out.push_back({std::string(name(link_class)), std::string(words(link_class)), fmt::format("{} twice as fast", words(link_class)),
+    out.push_back({std::string(name(link_class)), std::string(words(link_class)),
+                   fmt::format("{} twice as fast", words(link_class)),
                    [link_class](Trial& t, double factor) { scale_class(t.scenario.job.cluster, link_class, factor); }});
   }
 }
@@ -73,7 +81,8 @@ void add_links(const topology::Cluster& cluster, std::vector<Resource>& out) {
 /// All that a newer board brings: classes that limit each other hide behind one another when each is asked alone.
 void add_board(const topology::Cluster& cluster, std::vector<Resource>& out) {
   if (!has_class(cluster, LinkClass::kGpuSlots)) return;
-  out.push_back({"board", "PCIe, memory and socket links inside the host together", "a board one generation newer: PCIe, memory and socket links twice as fast",
+  out.push_back({"board", "PCIe, memory and socket links inside the host together",
+                 "a board one generation newer: PCIe, memory and socket links twice as fast",
                  [](Trial& t, double factor) { scale_board(t.scenario.job.cluster, factor); }, true});
 }
 
@@ -88,14 +97,18 @@ void add_slow_links(const topology::Cluster& cluster, std::vector<Resource>& out
     if (!link_class) continue;
     double best = 0;
     for (const topology::Link& other : host.links) {
-      if (class_of(host, other) == link_class && other.kind == link.kind) best = std::max(best, other.bandwidth.effective());
+      if (class_of(host, other) == link_class && other.kind == link.kind)
+        best = std::max(best, other.bandwidth.effective());
     }
     if (link.bandwidth.effective() >= kSlower * best || seen.size() >= kMost) continue;
     const std::string device = host.devices[static_cast<std::size_t>(link.from)].name;
     const std::string resource = fmt::format("{}.{}", device, name(*link_class));
     if (!seen.insert(resource).second) continue;
-    out.push_back({resource, fmt::format("{} of {}, {}", words(*link_class), device, format_rate(link.bandwidth.effective())), "this link twice as fast",
-                   [device, link_class](Trial& t, double factor) { scale_device(t.scenario.job.cluster, device, *link_class, factor); }});
+    out.push_back({resource,
+                   fmt::format("{} of {}, {}", words(*link_class), device, format_rate(link.bandwidth.effective())),
+                   "this link twice as fast", [device, link_class](Trial& t, double factor) {
+                     scale_device(t.scenario.job.cluster, device, *link_class, factor);
+                   }});
   }
 }
 
@@ -106,16 +119,19 @@ void add_network(const Scenario& scenario, std::vector<Resource>& out) {
   const std::size_t count = topology::compute_nics(cluster.hosts.front().host).size();
   out.push_back({"nic", fmt::format("{} x {:.0f} Gb/s NICs of each host", count, rate * 8e-9), "NICs twice as fast",
                  [](Trial& t, double factor) { scale_nics(t.scenario.job.cluster, factor); }});
-  out.push_back({"network", "way between hosts: NICs, their slots, switches to the host", "the whole way between hosts twice as fast",
+  out.push_back({"network", "way between hosts: NICs, their slots, switches to the host",
+                 "the whole way between hosts twice as fast",
                  [](Trial& t, double factor) {
                    scale_nics(t.scenario.job.cluster, factor);
-                   for (const LinkClass part : {LinkClass::kNicSlots, LinkClass::kSwitchUplinks, LinkClass::kGpuSlots, LinkClass::kHostMemory}) {
+                   for (const LinkClass part : {LinkClass::kNicSlots, LinkClass::kSwitchUplinks, LinkClass::kGpuSlots,
+                                                LinkClass::kHostMemory}) {
                      scale_class(t.scenario.job.cluster, part, factor);
                    }
-                 }, true});
+                 },
+                 true});
   if (cluster.fabric.oversubscription > 1) {
-    out.push_back({"fabric", fmt::format("leaf up-links, {:g}:1 oversubscribed", cluster.fabric.oversubscription), "twice the leaf up-links",
-                   [](Trial& t, double factor) {
+    out.push_back({"fabric", fmt::format("leaf up-links, {:g}:1 oversubscribed", cluster.fabric.oversubscription),
+                   "twice the leaf up-links", [](Trial& t, double factor) {
                      double& over = t.scenario.job.cluster.fabric.oversubscription;
                      over = std::max(1.0, over / factor);
                    }});
@@ -126,9 +142,10 @@ void add_device(const Scenario& scenario, std::vector<Resource>& out) {
   const hardware::Accelerator& part = scenario.job.accelerator;
   out.push_back({"latency", "start-up and hops of collectives", "half the latency of each collective",
                  [](Trial& t, double factor) { scale_latency(t.scenario.parameters.collective, 1 / factor); }});
-  out.push_back({"arithmetic", fmt::format("{} of {}", format_flop_rate(part.peak(scenario.job.dtype)), part.name), "twice the arithmetic",
-                 [](Trial& t, double factor) { scale_arithmetic(t.scenario, factor); }});
-  out.push_back({"hbm", fmt::format("{} of device memory", format_rate(part.memory_bytes_per_s)), "device memory twice as fast",
+  out.push_back({"arithmetic", fmt::format("{} of {}", format_flop_rate(part.peak(scenario.job.dtype)), part.name),
+                 "twice the arithmetic", [](Trial& t, double factor) { scale_arithmetic(t.scenario, factor); }});
+  out.push_back({"hbm", fmt::format("{} of device memory", format_rate(part.memory_bytes_per_s)),
+                 "device memory twice as fast",
                  [](Trial& t, double factor) { t.scenario.job.accelerator.memory_bytes_per_s *= factor; }});
   out.push_back({"host", "launches and Python of the host", "launches twice as fast, or captured graphs",
                  [](Trial& t, double factor) { speed_up_host(t.scenario.parameters, factor); }});
@@ -136,15 +153,20 @@ void add_device(const Scenario& scenario, std::vector<Resource>& out) {
 
 void add_schedule(const Scenario& scenario, const parallel::Strategy& completed, std::vector<Resource>& out) {
   if (completed.pipeline > 1) {
-    out.push_back({"micro-batches", fmt::format("bubble of {} stages with {} micro-batches in flight", completed.pipeline, completed.accumulate),
-                   "twice the micro-batches in flight", [](Trial& t, double factor) { t.bubble /= factor; }});
+    out.push_back(
+        {"micro-batches",
+         fmt::format("bubble of {} stages with {} micro-batches in flight", completed.pipeline, completed.accumulate),
+         "twice the micro-batches in flight", [](Trial& t, double factor) { t.bubble /= factor; }});
   }
   if (completed.recompute != parallel::Recompute::kNone) {
-    out.push_back({"memory", fmt::format("{} of device memory, {} recomputation", format_bytes(scenario.job.accelerator.memory_bytes), parallel::name(completed.recompute)),
-                   "twice the device memory, as little recomputation as then fits", [](Trial& t, double factor) {
-                     t.scenario.job.accelerator.memory_bytes *= factor;
-                     t.lighter_recompute = true;
-                   }});
+    out.push_back(
+        {"memory",
+         fmt::format("{} of device memory, {} recomputation", format_bytes(scenario.job.accelerator.memory_bytes),
+                     parallel::name(completed.recompute)),
+         "twice the device memory, as little recomputation as then fits", [](Trial& t, double factor) {
+           t.scenario.job.accelerator.memory_bytes *= factor;
+           t.lighter_recompute = true;
+         }});
   }
 }
 
@@ -168,7 +190,9 @@ Trial with(const Trial& trial, const Resource& resource, double factor) {
 
 double time_of(const Trial& trial, const parallel::Strategy& completed) {
   const simulate::Predictor predictor(trial.scenario.job, {}, trial.scenario.parameters);
-  const auto time = [&](const simulate::Prediction& p) { return p.step_time_s - (1 - trial.bubble) * p.item(simulate::Bill::kBubble); };
+  const auto time = [&](const simulate::Prediction& p) {
+    return p.step_time_s - (1 - trial.bubble) * p.item(simulate::Bill::kBubble);
+  };
   double best = time(predictor.evaluate(completed));
   for (const auto recompute : {parallel::Recompute::kNone, parallel::Recompute::kSelective}) {
     if (!trial.lighter_recompute || recompute >= completed.recompute) break;
@@ -185,8 +209,8 @@ struct Next {
   std::size_t index = 0;
   double step_time_s = 0;
 };
-std::optional<Next> next_fix(const Trial& trial, const parallel::Strategy& completed, const std::vector<Resource>& resources,
-                             const std::vector<bool>& used, double now) {
+std::optional<Next> next_fix(const Trial& trial, const parallel::Strategy& completed,
+                             const std::vector<Resource>& resources, const std::vector<bool>& used, double now) {
   std::optional<Next> part, whole;
   for (std::size_t i = 0; i < resources.size(); ++i) {
     if (used[i]) continue;
@@ -198,7 +222,8 @@ std::optional<Next> next_fix(const Trial& trial, const parallel::Strategy& compl
   return part_suffices ? part : whole;
 }
 
-std::vector<Fix> chain_of(Trial trial, const parallel::Strategy& completed, const std::vector<Resource>& resources, double now, int depth) {
+std::vector<Fix> chain_of(Trial trial, const parallel::Strategy& completed, const std::vector<Resource>& resources,
+                          double now, int depth) {
   std::vector<Fix> chain;
   std::vector<bool> used(resources.size(), false);
   while (static_cast<int>(chain.size()) < depth) {
@@ -231,8 +256,9 @@ Result<Sensitivities> sensitivities(const Scenario& scenario, const parallel::St
     s.derivative = s.step_time_plus_10_s / out.step_time_s - 1;
     out.resources.push_back(std::move(s));
   }
-  std::stable_sort(out.resources.begin(), out.resources.end(),
-                   [](const Sensitivity& a, const Sensitivity& b) { return a.step_time_infinite_s < b.step_time_infinite_s; });
+  std::stable_sort(out.resources.begin(), out.resources.end(), [](const Sensitivity& a, const Sensitivity& b) {
+    return a.step_time_infinite_s < b.step_time_infinite_s;
+  });
   out.chain = chain_of(now, completed, resources, out.step_time_s, depth);
   return out;
 }

@@ -11,7 +11,8 @@ namespace chokepoint::whatif {
 namespace {
 
 const Sensitivity* find(const Sensitivities& s, const std::string& resource) {
-  const auto at = std::find_if(s.resources.begin(), s.resources.end(), [&](const Sensitivity& r) { return r.resource == resource; });
+  const auto at = std::find_if(s.resources.begin(), s.resources.end(),
+                               [&](const Sensitivity& r) { return r.resource == resource; });
   return at == s.resources.end() ? nullptr : &*at;
 }
 
@@ -38,13 +39,15 @@ TEST(Sensitivities, HeadroomContainsTheTenthAndTheDouble) {
       EXPECT_LE(r.step_time_infinite_s, r.step_time_double_s * (1 + 1e-9)) << cluster << " " << r.resource;
       EXPECT_LE(r.step_time_double_s, r.step_time_plus_10_s * (1 + 1e-9)) << cluster << " " << r.resource;
     }
-    EXPECT_TRUE(std::is_sorted(found->resources.begin(), found->resources.end(),
-                               [](const Sensitivity& a, const Sensitivity& b) { return a.step_time_infinite_s < b.step_time_infinite_s; }));
+    EXPECT_TRUE(std::is_sorted(
+        found->resources.begin(), found->resources.end(),
+        [](const Sensitivity& a, const Sensitivity& b) { return a.step_time_infinite_s < b.step_time_infinite_s; }));
   }
 }
 
 TEST(Sensitivities, TheChainShortensTheStepEachTime) {
-  const Scenario s = scenario_of({.cluster = "pcie-a100-8", .strategy = "pipeline=2 zero=1 microbatch=1 recompute=full"});
+  const Scenario s =
+      scenario_of({.cluster = "pcie-a100-8", .strategy = "pipeline=2 zero=1 microbatch=1 recompute=full"});
   const auto found = sensitivities(s, *s.strategy);
   ASSERT_TRUE(found);
   ASSERT_GE(found->chain.size(), 2u);
@@ -107,7 +110,8 @@ TEST(Scaling, StrongScalingKeepsTheBatchAndWeakGrowsIt) {
   for (const ScalePoint& p : *strong) EXPECT_LE(p.efficiency, 1);
   // A bend is named where, and only where, efficiency falls.
   for (std::size_t i = 1; i < strong->size(); ++i) {
-    const double fall = (*strong)[i - 1].tokens_per_s / (*strong)[i - 1].gpus - (*strong)[i].tokens_per_s / (*strong)[i].gpus;
+    const double fall =
+        (*strong)[i - 1].tokens_per_s / (*strong)[i - 1].gpus - (*strong)[i].tokens_per_s / (*strong)[i].gpus;
     EXPECT_TRUE(!(*strong)[i].bend || fall > 0);
   }
 }
@@ -122,7 +126,8 @@ TEST(Scaling, ThePointsOnTheFrontAreNotBeaten) {
   for (const ScalePoint& p : *points) {
     if (!p.on_front) continue;
     for (const ScalePoint& q : *points) {
-      const bool better = q.state && q.tokens_per_s * q.goodput.goodput > p.tokens_per_s * p.goodput.goodput && q.money->usd_per_billion_tokens < p.money->usd_per_billion_tokens;
+      const bool better = q.state && q.tokens_per_s * q.goodput.goodput > p.tokens_per_s * p.goodput.goodput &&
+                          q.money->usd_per_billion_tokens < p.money->usd_per_billion_tokens;
       EXPECT_FALSE(better) << q.gpus << " beats " << p.gpus;
     }
   }

@@ -5,7 +5,8 @@ namespace chokepoint::whatif {
 
 namespace {
 
-std::vector<PricedRung> priced_ladder(const simulate::Prediction& p, const Goodput& goodput, const std::optional<Money>& money) {
+std::vector<PricedRung> priced_ladder(const simulate::Prediction& p, const Goodput& goodput,
+                                      const std::optional<Money>& money) {
   std::vector<PricedRung> out;
   double before = 1;
   const auto add = [&](const std::string& name, double fraction) {
@@ -19,7 +20,8 @@ std::vector<PricedRung> priced_ladder(const simulate::Prediction& p, const Goodp
   return out;
 }
 
-std::optional<Money> money_for(const parallel::Job& job, const State& state, const Prices& prices, const StudyOptions& options, std::string& why) {
+std::optional<Money> money_for(const parallel::Job& job, const State& state, const Prices& prices,
+                               const StudyOptions& options, std::string& why) {
   if (!state) return std::nullopt;
   const auto price = hourly_price(job, prices, options.scaling.basis, why);
   if (!price) return std::nullopt;
@@ -34,7 +36,8 @@ const simulate::Prediction& best_without(const Baseline& base) {
   return planned ? *base.best.prediction : *base.own.prediction;
 }
 
-Result<PricedAnswer> price_answer(const Baseline& base, const std::optional<Money>& now, const std::vector<Change>& changes, const Prices& prices,
+Result<PricedAnswer> price_answer(const Baseline& base, const std::optional<Money>& now,
+                                  const std::vector<Change>& changes, const Prices& prices,
                                   const StudyOptions& options) {
   PricedAnswer out;
   TRY_INTO(out.answer, answer(base, changes));
@@ -46,14 +49,17 @@ Result<PricedAnswer> price_answer(const Baseline& base, const std::optional<Mone
   out.bought = purchase(all_parts(before, prices), all_parts(after, prices));
   if (!now || !out.best_money) return out;
   // What settings alone would give is free: the purchase earns only what it adds to the best that there is without it.
-  out.payback = payback(before, best_without(base), now->price, after, *out.answer.best.prediction, out.best_money->price, out.bought.usd());
-  if (options.break_even) out.break_even = price_break_even(base, out.answer, now->price, prices.owned.amortisation_years);
+  out.payback = payback(before, best_without(base), now->price, after, *out.answer.best.prediction,
+                        out.best_money->price, out.bought.usd());
+  if (options.break_even)
+    out.break_even = price_break_even(base, out.answer, now->price, prices.owned.amortisation_years);
   return out;
 }
 
 }  // namespace
 
-Result<Study> make_study(const Scenario& scenario, const std::vector<Change>& changes, const Prices& prices, const StudyOptions& options) {
+Result<Study> make_study(const Scenario& scenario, const std::vector<Change>& changes, const Prices& prices,
+                         const StudyOptions& options) {
   Study out;
   out.options = options;
   TRY_INTO(out.baseline, baseline(scenario));
@@ -73,11 +79,15 @@ Result<Study> make_study(const Scenario& scenario, const std::vector<Change>& ch
     TRY_INTO(PricedAnswer priced, price_answer(base, out.money, question, prices, options));
     out.answers.push_back(std::move(priced));
   }
-  if (options.sensitivities) { TRY_INTO(out.sensitivities, sensitivities(base.scenario, strategy)); }
-  if (options.scale) { TRY_INTO(out.scale, scaling(base.scenario, prices, options.scaling)); }
+  if (options.sensitivities) {
+    TRY_INTO(out.sensitivities, sensitivities(base.scenario, strategy));
+  }
+  if (options.scale) {
+    TRY_INTO(out.scale, scaling(base.scenario, prices, options.scaling));
+  }
   if (options.break_even) {
-    out.break_even = BreakEven{network_break_even(base.scenario, strategy, options.efficiency), largest_kept(base.scenario, strategy),
-                               largest_replanned(base.scenario)};
+    out.break_even = BreakEven{network_break_even(base.scenario, strategy, options.efficiency),
+                               largest_kept(base.scenario, strategy), largest_replanned(base.scenario)};
   }
   if (options.by_s > 0) out.deadline = deadline(base.scenario, prices, options.scaling, options.by_s);
   return out;

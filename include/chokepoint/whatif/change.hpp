@@ -22,8 +22,8 @@ struct Scenario {
   parallel::Job job;
   std::optional<parallel::Strategy> strategy;
   simulate::Parameters parameters;
-  double arithmetic = 1;        ///< rate of arithmetic against the data sheet (clock=x0.9)
-  std::vector<Note> notes;      ///< what a change brought along
+  double arithmetic = 1;    ///< rate of arithmetic against the data sheet (clock=x0.9)
+  std::vector<Note> notes;  ///< what a change brought along
 };
 
 /// The strategy without what the job's size decides.
@@ -31,15 +31,15 @@ parallel::Strategy portable(parallel::Strategy strategy);
 
 /// One change, its words known and its value not yet held against a job.
 struct Change {
-  std::string text;   ///< as given
-  std::string key;    ///< canonical: "nic", "zero", "gpu5.pcie"
+  std::string text;  ///< as given
+  std::string key;   ///< canonical: "nic", "zero", "gpu5.pcie"
   std::string value;
 };
 /// "nic=400 Gb/s", "nvlink=x2", "hsdp". Unknown words are errors with the nearest known one.
 Result<Change> parse_change(std::string_view text);
 
-/// All changes together; the order they are given in does not matter. Errors: two values for one thing, devices that the
-/// wiring does not have, values out of range.
+/// All changes together; the order they are given in does not matter. Errors: two values for one thing, devices that
+/// the wiring does not have, values out of range.
 Result<Scenario> changed(const Scenario& base, const std::vector<Change>& changes);
 
 /// One word of the language, for help and documentation.

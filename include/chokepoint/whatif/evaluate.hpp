@@ -23,13 +23,14 @@ struct Ratio {
   double high = 1;
   bool told_apart() const { return low > 1 || high < 1; }
 };
-Ratio paired(const Scenario& before, const simulate::Prediction& a, const Scenario& after, const simulate::Prediction& b);
+Ratio paired(const Scenario& before, const simulate::Prediction& a, const Scenario& after,
+             const simulate::Prediction& b);
 
 /// The job as it is. `own` is the strategy that the job names, or the best one where it names none.
 struct Baseline {
-  Scenario scenario;                ///< its strategy is that of `own`
+  Scenario scenario;  ///< its strategy is that of `own`
   State own;
-  State best;                       ///< by the planner; the same as `own` where the job names no strategy
+  State best;  ///< by the planner; the same as `own` where the job names no strategy
   bool strategy_given = false;
 };
 Result<Baseline> baseline(Scenario scenario);
@@ -41,7 +42,7 @@ struct Answer {
   State best;                       ///< re-planned
   std::optional<Ratio> kept_ratio;  ///< of step times against the baseline's own
   std::optional<Ratio> best_ratio;
-  double tokens = 0;                ///< of a step after the change; they may differ from those before
+  double tokens = 0;  ///< of a step after the change; they may differ from those before
 };
 /// Sums of several changes are one answer; ask one by one for each alone.
 Result<Answer> answer(const Baseline& baseline, const std::vector<Change>& changes);

@@ -12,14 +12,14 @@ namespace chokepoint::whatif {
 
 /// Where a figure comes from and how old it is.
 struct PriceTag {
-  std::string date;      ///< "2026-05-22"
+  std::string date;  ///< "2026-05-22"
   std::string source;
-  bool estimate = false; ///< no public price was found
+  bool estimate = false;  ///< no public price was found
 };
 
 struct Rent {
-  std::string accelerator;       ///< catalogue name
-  std::string provider_class;    ///< "hyperscaler", "specialist", "marketplace", or the user's own word
+  std::string accelerator;     ///< catalogue name
+  std::string provider_class;  ///< "hyperscaler", "specialist", "marketplace", or the user's own word
   double usd_per_hour = 0;
   PriceTag tag;
 };
@@ -28,7 +28,7 @@ struct OwnedHost {
   std::string accelerator;
   double usd_per_accelerator = 0;
   double facility_usd_per_accelerator = 0;
-  double power_w = 0;            ///< at the wall, per accelerator with its share of the host
+  double power_w = 0;  ///< at the wall, per accelerator with its share of the host
   PriceTag tag;
 };
 
@@ -45,14 +45,14 @@ struct Owned {
 /// A part of the network by the rate of its port.
 struct NetworkPart {
   double bytes_per_s = 0;
-  int ports = 1;                 ///< switches
+  int ports = 1;  ///< switches
   double usd = 0;
   double power_w = 0;
   PriceTag tag;
 };
 
 struct Prices {
-  std::string file;              ///< empty: the shipped list
+  std::string file;  ///< empty: the shipped list
   std::string date;
   std::vector<Rent> rent;
   Owned owned;
@@ -73,14 +73,14 @@ std::optional<long> days_between(std::string_view from, std::string_view to);
 struct Basis {
   enum class Kind { kRent, kOwned, kGiven } kind = Kind::kRent;
   std::string provider_class = "specialist";
-  double usd_per_hour = 0;       ///< kGiven
+  double usd_per_hour = 0;  ///< kGiven
 };
 
 /// Price of an hour of one accelerator with everything it needs.
 struct HourlyPrice {
   double usd = 0;
-  double running_usd = 0;        ///< owned: electricity alone; else the same as usd
-  std::string what;              ///< "rented from a specialist", "owned: 4 years, ..."
+  double running_usd = 0;  ///< owned: electricity alone; else the same as usd
+  std::string what;        ///< "rented from a specialist", "owned: 4 years, ..."
   PriceTag tag;
 };
 

@@ -10,9 +10,9 @@ namespace chokepoint::whatif {
 
 struct ScaleOptions {
   int first = 8;
-  int last = 16384;              ///< doublings in between
-  bool grow_batch = false;       ///< the batch grows with the accelerators (weak scaling); else it stays (strong scaling)
-  double tokens = 0;             ///< of a run, for its length and price
+  int last = 16384;         ///< doublings in between
+  bool grow_batch = false;  ///< the batch grows with the accelerators (weak scaling); else it stays (strong scaling)
+  double tokens = 0;        ///< of a run, for its length and price
   Basis basis;
   Failures failures;
 };
@@ -20,7 +20,7 @@ struct ScaleOptions {
 /// The class of the bill whose accelerator-seconds per token grew most since the point before, when efficiency fell.
 struct Bend {
   std::string bill;
-  double lost = 0;               ///< efficiency lost since the point before that this class explains
+  double lost = 0;  ///< efficiency lost since the point before that this class explains
 };
 
 struct ScalePoint {
@@ -28,11 +28,11 @@ struct ScalePoint {
   double batch = 0;
   State state;
   double tokens_per_s = 0;
-  double efficiency = 0;         ///< tokens per accelerator-second against the best point before it, first point 1
+  double efficiency = 0;  ///< tokens per accelerator-second against the best point before it, first point 1
   std::optional<Bend> bend;
   Goodput goodput;
   std::optional<Money> money;
-  bool on_front = false;         ///< no other point is both faster and cheaper
+  bool on_front = false;  ///< no other point is both faster and cheaper
 };
 
 /// Best strategy at each size.

@@ -22,7 +22,7 @@ struct Fix {
   std::string resource;
   std::string where;
   std::string change;
-  double step_time_s = 0;           ///< with this and all fixes before
+  double step_time_s = 0;  ///< with this and all fixes before
 };
 
 struct Sensitivities {

@@ -12,14 +12,14 @@
 namespace chokepoint::whatif {
 
 struct StudyOptions {
-  bool each = false;             ///< also every change on its own
-  bool alternatives = false;     ///< only every change on its own: several values of one thing may stand side by side
+  bool each = false;          ///< also every change on its own
+  bool alternatives = false;  ///< only every change on its own: several values of one thing may stand side by side
   bool sensitivities = false;
   bool scale = false;
   bool break_even = false;
-  ScaleOptions scaling;          ///< its basis, failures and tokens hold for the whole study
-  double by_s = 0;               ///< deadline of the run; 0: none
-  double efficiency = 0.9;       ///< that the slowest network must keep
+  ScaleOptions scaling;     ///< its basis, failures and tokens hold for the whole study
+  double by_s = 0;          ///< deadline of the run; 0: none
+  double efficiency = 0.9;  ///< that the slowest network must keep
 };
 
 /// A rung of the efficiency ladder, with what the step down to it costs.
@@ -32,7 +32,7 @@ struct PricedRung {
 struct PricedAnswer {
   Answer answer;
   std::optional<Money> kept_money, best_money;
-  BillOfMaterials bought;        ///< empty where only settings change or the hour is rented
+  BillOfMaterials bought;  ///< empty where only settings change or the hour is rented
   std::optional<Payback> payback;
   std::optional<PriceBreakEven> break_even;
   std::string price_missing;
@@ -46,9 +46,9 @@ struct BreakEven {
 struct Study {
   Baseline baseline;
   Goodput goodput;
-  std::optional<Money> money;    ///< of the job's own strategy
+  std::optional<Money> money;       ///< of the job's own strategy
   std::optional<Money> best_money;  ///< of the planner's best without any change
-  std::string price_missing;     ///< why there is no money
+  std::string price_missing;        ///< why there is no money
   std::vector<PricedRung> ladder;
   std::vector<PricedAnswer> answers;
   std::optional<Sensitivities> sensitivities;
@@ -58,6 +58,7 @@ struct Study {
   StudyOptions options;
 };
 
-Result<Study> make_study(const Scenario& scenario, const std::vector<Change>& changes, const Prices& prices, const StudyOptions& options);
+Result<Study> make_study(const Scenario& scenario, const std::vector<Change>& changes, const Prices& prices,
+                         const StudyOptions& options);
 
 }  // namespace chokepoint::whatif
