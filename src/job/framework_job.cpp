@@ -39,7 +39,7 @@ Options merged(const Options& options, const frameworks::Reading& reading, bool 
   if (!all.sequence) all.sequence = reading.sequence;
   if (!all.gpus && !all.hosts) {
     all.gpus = reading.gpus;
-    if (reading.gpus && reading.hosts) all.hosts = reading.hosts;
+    all.hosts = reading.hosts;
   }
   if (!all.precision && reading.dtype) all.precision = std::string(hardware::name(*reading.dtype));
   if (!all.framework) all.framework = std::string(parallel::name(reading.software));
