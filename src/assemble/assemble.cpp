@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hosts first, the most telling file of each as its base, then what describes the job and the fabric.
+#include <chokepoint/wiring/measured_network.hpp>
 #include <chokepoint/assemble/assemble.hpp>
 
 #include "enrich.hpp"
@@ -61,6 +62,7 @@ class Assembler {
   void hosts_from_job(const std::vector<HostGroup>& groups, std::size_t index);
   void scale_to(int hosts, int ranks, const std::string& file);
   void add_fabric();
+  void add_measured_network();
   void hosts_from_fabric();
 
   Assembly result_;
@@ -322,6 +324,38 @@ void Assembler::add_fabric() {
   }
 }
 
+/// A probed network: its rates replace what would be assumed. Without a host file its hosts are known by name alone.
+void Assembler::add_measured_network() {
+  const auto* network = result_.first<MeasuredNetwork>();
+  if (network == nullptr) return;
+  const Fabric measured = fabric_of(*network);
+  Fabric& fabric = result_.cluster.fabric;
+  if (fabric.kind == FabricKind::kNone) fabric = measured;
+  fabric.node_measured_bytes_per_s = measured.node_measured_bytes_per_s;
+  if (measured.oversubscription > 1) {
+    fabric.oversubscription = measured.oversubscription;
+    fabric.hosts_per_leaf = measured.hosts_per_leaf;
+  }
+  const int hosts = static_cast<int>(network->hosts.size());
+  for (const std::string& line : network->slow) result_.cluster.notes.push_back({"measured: " + line, {network->file, 0, 0}});
+  if (result_.cluster.hosts.size() == 1 && result_.cluster.hosts.front().count == 1 && job_hosts_ == 0 && !result_.fabric) {
+    result_.cluster.hosts.front().count = hosts;
+    result_.cluster.notes.push_back({fmt::format("{} hosts by the measured network; all taken to be alike inside", hosts), {network->file, 0, 0}});
+  }
+  if (!result_.cluster.hosts.empty()) return;
+  Host host;
+  host.name = network->hosts.front().name;
+  const int cpu = host.add_device({DeviceKind::kCpu, "NUMA 0", {}, {}, 0});
+  Device nic{DeviceKind::kNic, "NIC0", {}, {}, {}};
+  nic.line_bytes_per_s = measured.node_measured_bytes_per_s.value_or(0);
+  Bandwidth bandwidth;
+  bandwidth.specified_bytes_per_s = hardware::pcie_bytes_per_s(4, 16).value_or(0.0);
+  bandwidth.origin = "assumed: a probe of the network does not look into hosts";
+  host.add_duplex(host.add_device(std::move(nic)), cpu, LinkKind::kPcie, 16, bandwidth);
+  result_.cluster.hosts.push_back({std::move(host), hosts});
+  result_.documents_of.emplace_back();
+}
+
 Result<Assembly> Assembler::run() {
   for (Document& document : result_.documents) {
     if (auto* cluster = std::get_if<Cluster>(&document.content)) {
@@ -335,6 +369,7 @@ Result<Assembly> Assembler::run() {
   add_hosts();
   add_job();
   add_fabric();
+  add_measured_network();
   return std::move(result_);
 }
 

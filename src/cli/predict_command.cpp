@@ -9,6 +9,7 @@
 #include "profile_option.hpp"
 #include "report_files.hpp"
 #include "simulate_options.hpp"
+#include "timed_predict.hpp"
 
 namespace chokepoint::cli {
 
@@ -20,6 +21,7 @@ struct PredictOptions {
   std::string profile;
   ReportFiles files;
   SimulateFlags simulate;
+  TimedOptions timed;
   int nearest = 0;  ///< list as many published runs; 0: one line about them
 };
 
@@ -78,11 +80,13 @@ void add_predict(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("--strategy", options->job.values.strategy, "for example \"tensor=8 pipeline=4 zero=1 microbatch=1 recompute=selective\"");
   add_profile_option(*command, options->profile);
   add_simulate_options(*command, options->simulate);
+  add_timed_options(*command, options->timed);
   command->add_option("--measured", options->measured, "measured step time, for example 8.68s: prints the bandwidth it implies");
   command->add_option("--nearest", options->nearest, "list this many of the most similar published runs")->check(CLI::Range(1, 100));
   add_report_options(*command, options->files);
   command->callback([options, &common, &action] {
     action = [options, &common] {
+      if (!options->timed.plan.empty()) return predict_timed(options->timed, common);
       bool fits = true;
       const Result<std::string> text = predict(*options, common, fits);
       return text ? deliver(common, *text, fits ? 0 : 1, input_files(options->job)) : report_error(text.error());

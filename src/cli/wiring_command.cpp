@@ -13,6 +13,7 @@
 #include "commands.hpp"
 #include "job_options.hpp"
 #include "report_files.hpp"
+#include "live_machine.hpp"
 
 namespace chokepoint::cli {
 
@@ -29,13 +30,17 @@ struct WiringOptions {
   std::string fail_on;
   int hosts = 0;
   bool anonymise = false;
+  LiveOptions live;
   JobOptions job;
   ReportFiles files;
 };
 
 /// Every file; those that cannot be read are kept aside as long as one can.
-Result<assemble::Assembly> read_files(const WiringOptions& options, std::vector<Error>& unreadable) {
+Result<assemble::Assembly> read_files(const WiringOptions& options, std::vector<Error>& unreadable, std::vector<std::string>& unseen) {
   std::vector<wiring::Document> documents;
+  if (options.live.live) {
+    TRY_INTO(documents, live_documents(options.live, unseen));
+  }
   for (const std::string& path : options.inputs) {
     Result<std::vector<wiring::Document>> found = [&path]() -> Result<std::vector<wiring::Document>> {
       TRY_INTO(const std::string text, read_text_file(path));
@@ -46,14 +51,16 @@ Result<assemble::Assembly> read_files(const WiringOptions& options, std::vector<
   }
   if (documents.empty()) return tl::make_unexpected(unreadable.front());
   TRY_INTO(assemble::Assembly assembly, assemble::assemble(std::move(documents)));
-  if (assembly.cluster.name.empty()) assembly.cluster.name = options.inputs.front();
+  if (assembly.cluster.name.empty()) assembly.cluster.name = options.inputs.empty() ? "this machine" : options.inputs.front();
   return assembly;
 }
 
 /// Files, or else a catalogue name.
-Result<assemble::Assembly> read_assembly(const WiringOptions& options, std::vector<Error>& unreadable) {
+Result<assemble::Assembly> read_assembly(const WiringOptions& options, std::vector<Error>& unreadable, std::vector<std::string>& unseen) {
+  if (options.live.live) return read_files(options, unreadable, unseen);
+  if (options.inputs.empty()) return fail("nothing to read was named", {}, {"give files or a catalogue host, or --live for the machine this runs on"});
   const std::string& first = options.inputs.front();
-  if (options.inputs.size() > 1 || file_exists(first)) return read_files(options, unreadable);
+  if (options.inputs.size() > 1 || file_exists(first)) return read_files(options, unreadable, unseen);
   Result<topology::Cluster> named = wiring::build_cluster(first, options.hosts > 0 ? options.hosts : 1);
   if (!named) {
     named.error().notes.push_back("'" + first + "' is no file here either");
@@ -222,7 +229,8 @@ std::string printed(const report::WiringReport& report, const CommonOptions& com
 Result<Outcome> run(const WiringOptions& options, const CommonOptions& common) {
   TRY_INTO([[maybe_unused]] const bool apart, check_reports(options.files, common, options.inputs));
   report::WiringReport report;
-  TRY_INTO(report.assembly, read_assembly(options, report.unreadable));
+  std::vector<std::string> unseen;
+  TRY_INTO(report.assembly, read_assembly(options, report.unreadable, unseen));
   TRY_INTO([[maybe_unused]] const bool applied, apply_options(report.assembly.cluster, options));
   std::unique_ptr<collective::Network> network;  // outlives the tables, whose words it holds
   report.findings = findings::check(report.assembly);
@@ -240,6 +248,7 @@ Result<Outcome> run(const WiringOptions& options, const CommonOptions& common) {
   }
   TRY_INTO([[maybe_unused]] const bool priced, price(report, options));
   if (!report.assembly.documents.empty()) assemble::list_unknown(report.assembly);
+  report.assembly.unknown.insert(report.assembly.unknown.end(), unseen.begin(), unseen.end());
   const assemble::Anonymiser names(report.assembly);
   if (!options.svg.empty()) {
     if (report.assembly.cluster.hosts.empty()) return fail("no file describes a host, so there is none to draw");
@@ -268,7 +277,8 @@ void add_wiring(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<WiringOptions>();
   CLI::App* command = app.add_subcommand("wiring", "Import, draw and check a host or cluster; the collectives it should give");
   add_common(*command, common);
-  command->add_option("inputs", options->inputs, "what the cluster's tools printed (any mix; docs/formats/wiring.md), a cluster file, or a catalogue host")->required();
+  command->add_option("inputs", options->inputs, "what the cluster's tools printed (any mix; docs/formats/wiring.md), a cluster file, or a catalogue host");
+  add_live_options(*command, options->live);
   command->add_option("--accelerator", options->accelerator, "catalogue name of the GPUs, where the files do not say it");
   command->add_option("--nic", options->nic, "catalogue name of the NICs near the GPUs");
   command->add_option("--hosts", options->hosts, "number of such hosts")->check(CLI::Range(1, 1 << 20));

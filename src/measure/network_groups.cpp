@@ -21,6 +21,7 @@ using namespace topology;
 namespace {
 
 constexpr int kMostExchanges = 48;  ///< experiments spent on finding groups
+constexpr double kSharedWindows = 3;  ///< flows over one way are watched longer: they take turns in its queue
 constexpr double kFastShare = 0.93; ///< of the ends' rates: above it a pair shares nothing that matters
 
 /// Sets of hosts that stand together.
@@ -58,6 +59,9 @@ class Exchanger {
       if (first || second) with_slow_host.push_back(first ? pair : HostPair{pair.second, pair.first});
       else (state_.both_ways_share(pair) < kSlowShare ? slow : fast).push_back(pair);
     }
+    double least = 1;
+    for (const HostPair& pair : slow) least = std::min(least, state_.both_ways_share(pair));
+    fast_from_ = std::min(kSlowShare, (1 + least) / 2);  // half way between held back and free: scatter reaches neither
     for (std::size_t i = 0; i < slow.size(); ++i) {
       for (std::size_t j = i + 1; j < slow.size() && may_go_on(); ++j) {
         if (placed(slow[i]) && placed(slow[j])) continue;
@@ -95,9 +99,9 @@ class Exchanger {
     round.push_back(in1);
     round.push_back(in2);
     ++exchanges_;
-    TRY_INTO([[maybe_unused]] const bool done, state_.both_ways(round, 2));
-    const bool first = state_.both_ways_share(in1) >= kSlowShare;
-    const bool second = state_.both_ways_share(in2) >= kSlowShare;
+    TRY_INTO([[maybe_unused]] const bool done, state_.both_ways(round));
+    const bool first = state_.both_ways_share(in1) >= fast_from_;
+    const bool second = state_.both_ways_share(in2) >= fast_from_;
     return first && second ? Verdict::kBothFast : first ? Verdict::kFirstFast : second ? Verdict::kSecondFast : Verdict::kBothSlow;
   }
 
@@ -154,6 +158,7 @@ class Exchanger {
   HostPairs base_;
   Sets sets_;
   int exchanges_ = 0;
+  double fast_from_ = kSlowShare;
 };
 
 /// The round with most pairs held back that no slow host explains; empty when there is none.
@@ -198,8 +203,8 @@ struct Load {
   double reached = 0;
   double possible = 0;
 };
-Result<Load> load_of(State& state, const HostPairs& pairs, int most_repeats = 1 << 20) {
-  TRY_INTO(const Outcome found, state.rates(pairs, most_repeats));
+Result<Load> load_of(State& state, const HostPairs& pairs, int most_repeats = 1 << 20, double windows = 1) {
+  TRY_INTO(const Outcome found, state.rates(pairs, most_repeats, windows));
   Load load;
   std::vector<double> sums;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
@@ -311,8 +316,8 @@ Result<bool> measure_groups(State& state) {
     if (out.empty() || state.out_of_time()) continue;
     HostPairs in;
     for (const auto& [mine, other] : out) in.emplace_back(other, mine);
-    TRY_INTO(const Load sent, load_of(state, out));
-    TRY_INTO(const Load taken, load_of(state, in));
+    TRY_INTO(const Load sent, load_of(state, out, 1 << 20, kSharedWindows));
+    TRY_INTO(const Load taken, load_of(state, in, 1 << 20, kSharedWindows));
     MeasuredGroup& group = state.network.groups[g];
     double out_alone = 0;
     double in_alone = 0;

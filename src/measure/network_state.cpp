@@ -96,9 +96,9 @@ bool State::is_slow(int host) const {
          it.in_bytes_per_s.median < kSlowShare * median_of(network.hosts, &MeasuredHost::in_bytes_per_s);
 }
 
-Result<Outcome> State::rates(const HostPairs& pairs, int most_repeats) {
+Result<Outcome> State::rates(const HostPairs& pairs, int most_repeats, double windows) {
   TRY_INTO(const Outcome by_flow, runner.run({.kind = ExperimentKind::kBandwidth, .flows = flows(pairs, true), .op = {}, .ranks = {}, .bytes = 0,
-                                              .window_s = options.window_s, .repeats = std::min(options.repeats, most_repeats)}));
+                                              .window_s = windows * options.window_s, .repeats = std::min(options.repeats, most_repeats)}));
   const auto each = static_cast<std::size_t>(options.flows_per_pair);
   if (by_flow.size() != pairs.size() * each) return fail("the probe's ranks answered about other flows than asked for");
   Outcome sums(pairs.size());

@@ -31,7 +31,8 @@ struct State {
   double share_of_ends(const topology::MeasuredPair& pair, const topology::Spread& rate) const;
 
   /// Rates of the pairs while all run at once, by pair and repeat (the options' repeats, or fewer).
-  Result<Outcome> rates(const HostPairs& pairs, int most_repeats = 1 << 20);
+  /// `windows`: how many times longer than usual each repeat is; flows that share a way take turns in it.
+  Result<Outcome> rates(const HostPairs& pairs, int most_repeats = 1 << 20, double windows = 1);
   /// The same, kept as what each pair reaches in company and each host at most.
   Result<bool> together(const HostPairs& pairs);
   /// Both directions of all pairs at once.

@@ -5,6 +5,7 @@
 #include <chokepoint/base/files.hpp>
 #include <chokepoint/base/units.hpp>
 #include <chokepoint/base/yaml.hpp>
+#include <chokepoint/wiring/measured_network.hpp>
 #include <chokepoint/wiring/wiring.hpp>
 
 #include <algorithm>
@@ -159,7 +160,16 @@ Result<HostGroup> read_group(const YamlMap& map, const std::string& cluster_file
   return group;
 }
 
-Result<Fabric> read_fabric(const YamlMap& map) {
+/// What `chokepoint measure --network` found: 'file' under 'fabric'.
+Result<Fabric> read_fabric_file(const YamlMap& map, const std::string& name, const std::string& cluster_file) {
+  const std::string path = resolve(name, cluster_file);
+  Result<std::string> text = read_text_file(path);
+  if (!text) return tl::make_unexpected(located(std::move(text).error(), map.position("file")));
+  TRY_INTO(const MeasuredNetwork network, read_measured_network(*text, path));
+  return fabric_of(network);
+}
+
+Result<Fabric> read_fabric(const YamlMap& map, const std::string& cluster_file) {
   Fabric fabric;
   fabric.kind = FabricKind::kSingleSwitch;
   fabric.origin = "cluster file";
@@ -168,6 +178,11 @@ Result<Fabric> read_fabric(const YamlMap& map) {
     Result<hardware::FabricTemplate> description = hardware::find_fabric(*name);
     if (!description) return tl::make_unexpected(located(std::move(description).error(), map.position("template")));
     TRY_INTO(fabric, build_fabric(*description));
+  }
+  TRY_INTO(const std::optional<std::string> measured_file, map.text("file"));
+  if (measured_file) {
+    if (name) return fail("'fabric' has both a 'file' and a 'template', expected one of them", map.position("file"));
+    TRY_INTO(fabric, read_fabric_file(map, *measured_file, cluster_file));
   }
   TRY_INTO(const std::optional<std::string> kind, map.text("kind"));
   if (kind) {
@@ -180,12 +195,13 @@ Result<Fabric> read_fabric(const YamlMap& map) {
     Result<Transport> parsed = parse_transport(*transport);
     if (!parsed) return tl::make_unexpected(located(std::move(parsed).error(), map.position("transport")));
     fabric.transport = *parsed;
-  } else if (!name) {
+  } else if (!name && !measured_file) {
     return fail("'fabric' needs a 'transport' (infiniband, roce, tcp, ...) or a 'template'", map.position());
   }
   TRY_INTO(const std::optional<int> leaf, map.integer("hosts_per_leaf", 1, kMaxHosts));
   TRY_INTO(const std::optional<double> oversubscription, map.number("oversubscription", 1, 1000));
-  TRY_INTO(fabric.node_measured_bytes_per_s, map.rate("measured"));
+  TRY_INTO(const std::optional<double> measured, map.rate("measured"));
+  if (measured) fabric.node_measured_bytes_per_s = measured;
   if (leaf) fabric.hosts_per_leaf = *leaf;
   if (oversubscription) fabric.oversubscription = *oversubscription;
   TRY_INTO([[maybe_unused]] const bool done, map.finish());
@@ -282,7 +298,7 @@ Result<Cluster> read_cluster_yaml(std::string_view text, const std::string& file
   TRY_INTO(const std::optional<YamlMap> measured, map.map("measured"));
   TRY_INTO(const std::optional<YamlMap> prices, map.map("prices"));
   if (fabric) {
-    TRY_INTO(cluster.fabric, read_fabric(*fabric));
+    TRY_INTO(cluster.fabric, read_fabric(*fabric, file));
   }
   if (measured) {
     TRY_INTO(cluster.measured, read_measured(*measured));

@@ -5,6 +5,7 @@
 #include "scan.hpp"
 
 #include <chokepoint/base/text.hpp>
+#include <chokepoint/wiring/measured_network.hpp>
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -97,6 +98,7 @@ Result<Content> read_content(Format format, std::string_view text, const std::st
     case Format::kPairTables: return wrap(read_pair_tables(text, file));
     case Format::kDeepSpeedComms: return wrap(read_deepspeed_comms(text, file));
     case Format::kTrainingLog: return wrap(read_training_log(text, file));
+    case Format::kMeasuredNetwork: return wrap(read_measured_network(text, file));
     case Format::kUnknown: break;
   }
   return fail("no known format", {file, 0, 0},
@@ -159,6 +161,7 @@ std::optional<Host> host_in(const Document& document) {
     std::optional<Host> operator()(const GuidList&) const { return std::nullopt; }
     std::optional<Host> operator()(const SlurmTopology&) const { return std::nullopt; }
     std::optional<Host> operator()(const TrainingLog&) const { return std::nullopt; }
+    std::optional<Host> operator()(const MeasuredNetwork&) const { return std::nullopt; }
   };
   return std::visit(Visitor{document.file}, document.content);
 }

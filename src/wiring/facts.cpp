@@ -47,6 +47,7 @@ class Facts {
   void operator()(const MeasuredTable& value);
   void operator()(const PairTables& value);
   void operator()(const TrainingLog& value);
+  void operator()(const MeasuredNetwork& value);
 
  private:
   std::vector<Fact> list_;
@@ -355,6 +356,13 @@ void Facts::operator()(const TrainingLog& value) {
   number("median_s", value.median_s);
   number("longest_s", value.longest_s);
   if (value.world_size > 0) number("world_size", value.world_size);
+}
+
+void Facts::operator()(const MeasuredNetwork& value) {
+  number("hosts", static_cast<double>(value.hosts.size()));
+  number("pairs", static_cast<double>(value.pairs.size()));
+  number("groups", static_cast<double>(value.groups.size()));
+  number("slow", static_cast<double>(value.slow.size()));
 }
 
 }  // namespace

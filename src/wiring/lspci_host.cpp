@@ -119,6 +119,8 @@ Host Builder::build() {
     const int above = node_above(static_cast<int>(i), 0);
     const int device = host_.add_device({gpu ? DeviceKind::kGpu : DeviceKind::kNic, gpu ? fmt::format("GPU{}", gpus++) : fmt::format("NIC{}", nics++),
                                          function.text, function.bus_id, function.numa});
+    host_.devices[static_cast<std::size_t>(device)].alias = function.alias;
+    host_.devices[static_cast<std::size_t>(device)].line_bytes_per_s = function.line_bytes_per_s;
     host_.add_duplex(device, above, LinkKind::kPcie, function.capability ? std::max(1, function.capability->width) : 16, link_bandwidth(function, file_));
   }
   std::vector<int> sockets;

@@ -146,6 +146,7 @@ std::string_view name(Format format) {
     case Format::kPairTables: return "p2p-bandwidth";
     case Format::kDeepSpeedComms:
     case Format::kTrainingLog: return "training-log";
+    case Format::kMeasuredNetwork: return "measured-network";
   }
   return "unknown";
 }
@@ -154,6 +155,7 @@ std::vector<Format> formats_in(std::string_view text) {
   std::string_view head = text.substr(0, kHead);
   if (head.substr(0, 3) == "\xef\xbb\xbf") head.remove_prefix(3);
   if (const Format xml = xml_format(head.substr(0, 1 << 16)); xml != Format::kUnknown) return {xml};
+  if (head.substr(0, 1) == "{" && contains(head.substr(0, 256), "\"chokepoint.network/")) return {Format::kMeasuredNetwork};
   const std::vector<std::string_view> lines = split_lines(head);
   Marks marks;
   for (const std::string_view line : lines) line_marks(line, marks);

@@ -5,6 +5,7 @@
 //   TRY_INTO(std::vector<Document> documents, read_documents(text, "node0.txt"));
 //   for (const Fact& fact : facts_of(documents.front())) ...
 #include <chokepoint/base/result.hpp>
+#include <chokepoint/topology/measured_network.hpp>
 #include <chokepoint/topology/topology.hpp>
 #include <chokepoint/wiring/fabric_files.hpp>
 #include <chokepoint/wiring/gpu_tools.hpp>
@@ -24,7 +25,7 @@ namespace chokepoint::wiring {
 /// `nvidia-smi topo -m` gives host groups, NCCL's topology XML one host.
 using Content = std::variant<std::vector<topology::HostGroup>, topology::Host, topology::Cluster, PeerMatrix, NvLinkStatus, SmiQuery, NcclGraphs, NcclLog,
                              HwlocTopology, PciListing, FabricListing, IbPorts, CounterFile, GuidList, SlurmTopology, RocmTopology, MeasuredTable, PairTables,
-                             TrainingLog>;
+                             TrainingLog, topology::MeasuredNetwork>;
 
 struct Document {
   Format format = Format::kUnknown;

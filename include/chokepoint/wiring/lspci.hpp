@@ -45,6 +45,8 @@ struct PciFunction {
   std::string slot;
   int parent = -1;            ///< bridge above, index into functions
   int line = 0;
+  std::string alias = {};     ///< name the system gives the device: "mlx5_0", "eth0"; lspci does not say it
+  double line_bytes_per_s = 0;  ///< of a NIC's ports, where the system says it
 
   int domain() const;
   int bus() const;

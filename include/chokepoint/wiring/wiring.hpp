@@ -35,6 +35,7 @@ enum class Format {
   kPairTables,       ///< p2pBandwidthLatencyTest, nvbandwidth, TransferBench, rocm-bandwidth-test
   kDeepSpeedComms,
   kTrainingLog,
+  kMeasuredNetwork,  ///< chokepoint measure --network
 };
 /// "topo-m", "nccl-topo-xml", "ib-fabric", ...: the kind of file, as docs/formats lists them.
 std::string_view name(Format format);
