@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long does one simulated step take? GPT-3 175B from 8 to 131,072 accelerators, folded; 1,024 with every rank by itself;
-// 1,024 with jitter, which cannot fold. First the folded step is checked against the unfolded one.
+// How long does one simulated step take? GPT-3 175B from 8 to 131,072 accelerators, folded; 1,024 with every rank by
+// itself; 1,024 with jitter, which cannot fold. First the folded step is checked against the unfolded one.
 #include <benchmark/benchmark.h>
 #include <chokepoint/engine/engine.hpp>
 #include <chokepoint/wiring/wiring.hpp>
@@ -21,7 +21,9 @@ parallel::Job gpt3_on(int gpus) {
   return job;
 }
 
-const char* strategy_for(int gpus) { return gpus < 64 ? "tensor=8 microbatch=1" : "tensor=8 pipeline=8 zero=1 microbatch=1"; }
+const char* strategy_for(int gpus) {
+  return gpus < 64 ? "tensor=8 microbatch=1" : "tensor=8 pipeline=8 zero=1 microbatch=1";
+}
 
 double step(int gpus, const engine::SimulateOptions& options, benchmark::State& state) {
   const parallel::Job job = gpt3_on(gpus);

@@ -22,11 +22,18 @@ struct Incoming {
 class Biller {
  public:
   Biller(const StepGraph& graph, const Fold& fold, const Run& run, std::size_t c, Items& bill, Items& wait)
-      : g_(graph), fold_(fold), run_(run), c_(c), stage_(graph.stages[static_cast<std::size_t>(fold.classes[c].stage)]), bill_(bill), wait_(wait) {
+      : g_(graph),
+        fold_(fold),
+        run_(run),
+        c_(c),
+        stage_(graph.stages[static_cast<std::size_t>(fold.classes[c].stage)]),
+        bill_(bill),
+        wait_(wait) {
     before_.resize(stage_.ops.size());
     incoming_.resize(stage_.ops.size());
     for (std::uint32_t i = 0; i < stage_.ops.size(); ++i) {
-      for (std::uint32_t k = stage_.successor_begin[i]; k < stage_.successor_begin[i + 1]; ++k) before_[stage_.successors[k]].push_back(i);
+      for (std::uint32_t k = stage_.successor_begin[i]; k < stage_.successor_begin[i + 1]; ++k)
+        before_[stage_.successors[k]].push_back(i);
     }
     const int own = fold_.classes[c_].stage;
     for (std::size_t s = 0; s < g_.stages.size(); ++s) {
@@ -69,7 +76,8 @@ class Biller {
     const double length = t.end_s - t.start_s;
     double slowed = 0;
     const Work work = stage_.ops[i].work;
-    if (work == Work::kForward || work == Work::kBackward || work == Work::kRecompute || work == Work::kWeightGradient) {
+    if (work == Work::kForward || work == Work::kBackward || work == Work::kRecompute ||
+        work == Work::kWeightGradient) {
       for (const Lane lane : {Lane::kData, Lane::kReplicate}) {
         for (const auto& [at, end, op] : beside(lane, t)) {
           const double stretch = std::min((end - at) * (1 - 1 / g_.interference), length - slowed);
@@ -151,7 +159,8 @@ class Biller {
 
 }  // namespace
 
-void bill_class(const StepGraph& graph, const Fold& fold, const Run& run, std::size_t rank_class, Items& bill, Items& wait_s) {
+void bill_class(const StepGraph& graph, const Fold& fold, const Run& run, std::size_t rank_class, Items& bill,
+                Items& wait_s) {
   Biller(graph, fold, run, rank_class, bill, wait_s).run();
 }
 

@@ -3,8 +3,8 @@
 // collectives of data parallelism where the framework issues them, the end of the step.
 //
 // Dependencies within a lane follow from its order, so only those across lanes are written down. A gather that runs k
-// units ahead waits for the computation k units before it; backward issues the gather of the next unit before it reduces
-// the last one (FSDP's BACKWARD_PRE), both on one communicator.
+// units ahead waits for the computation k units before it; backward issues the gather of the next unit before it
+// reduces the last one (FSDP's BACKWARD_PRE), both on one communicator.
 #include <chokepoint/engine/graph.hpp>
 
 #include <algorithm>
@@ -39,7 +39,11 @@ struct Parts {
 class StageBuilder {
  public:
   StageBuilder(const Pieces& pieces, const Strategy& strategy, int stage, const GraphOptions& options)
-      : pieces_(pieces), s_(strategy), index_(stage), own_(pieces.stages[static_cast<std::size_t>(stage)]), options_(options),
+      : pieces_(pieces),
+        s_(strategy),
+        index_(stage),
+        own_(pieces.stages[static_cast<std::size_t>(stage)]),
+        options_(options),
         chunks_(strategy.schedule == parallel::Schedule::kInterleaved ? std::max(1, strategy.virtual_stages) : 1) {}
 
   StageGraph build(const std::vector<Slot>& order) {
@@ -61,7 +65,8 @@ class StageBuilder {
 
  private:
   bool splits() const {
-    return s_.pipeline > 1 && (s_.schedule == parallel::Schedule::kZeroBubble1 || s_.schedule == parallel::Schedule::kZeroBubble2);
+    return s_.pipeline > 1 &&
+           (s_.schedule == parallel::Schedule::kZeroBubble1 || s_.schedule == parallel::Schedule::kZeroBubble2);
   }
   /// Whether order[k] is the backward pass that completes the gradients of its chunk.
   bool is_last_of_chunk(const std::vector<Slot>& order, std::size_t k) const {
@@ -81,7 +86,8 @@ class StageBuilder {
     return static_cast<int>(i);
   }
   void depend(int later, int earlier) {
-    if (later >= 0 && earlier >= 0 && later != earlier) after_[static_cast<std::size_t>(later)].push_back(static_cast<std::uint32_t>(earlier));
+    if (later >= 0 && earlier >= 0 && later != earlier)
+      after_[static_cast<std::size_t>(later)].push_back(static_cast<std::uint32_t>(earlier));
   }
 
   int transfer(Work work, Lane lane, Meet meet, const TransferPieces& t, int chunk, int part, double share = 1) {
@@ -117,8 +123,11 @@ class StageBuilder {
   }
 
   /// One part of a pass: `layers` of the pieces and a share of the host's excess.
-  void part_of(Work kind, const PassPieces& layer, double layers, double compute_off_s, double host_s, const PassPieces* end, int part, Parts& parts) {
-    const auto sum = [&](double PassPieces::*field) { return layer.*field * layers + (end != nullptr ? end->*field : 0.0); };
+  void part_of(Work kind, const PassPieces& layer, double layers, double compute_off_s, double host_s,
+               const PassPieces* end, int part, Parts& parts) {
+    const auto sum = [&](double PassPieces::*field) {
+      return layer.*field * layers + (end != nullptr ? end->*field : 0.0);
+    };
     own_kind_ = kind == Work::kRecompute ? Work::kFixed : kind;  // a pass without compute still has one operation
     work(kind, sum(&PassPieces::compute_s) - compute_off_s, Meet::kNobody, part, parts);
     work(Work::kTensor, sum(&PassPieces::tensor_s), Meet::kTensor, part, parts);
@@ -127,14 +136,17 @@ class StageBuilder {
     work(Work::kHost, host_s, Meet::kNobody, part, parts);
   }
 
-  int layers_of_chunk() const { return std::max(1, static_cast<int>(std::lround(static_cast<double>(own_.layers) / chunks_))); }
+  int layers_of_chunk() const {
+    return std::max(1, static_cast<int>(std::lround(static_cast<double>(own_.layers) / chunks_)));
+  }
 
   /// Parts into which a pass is cut.
   int parts_of(Slot::Kind kind, bool completes) const {
     int parts = 1;
     if (own_.data.by_unit || options_.by_layer) parts = layers_of_chunk();
     if (own_.data.active && !own_.data.by_unit) {
-      if ((completes || own_.data.each_micro_step) && kind == Slot::Kind::kBackward) parts = std::max(parts, buckets(own_.data.buckets));
+      if ((completes || own_.data.each_micro_step) && kind == Slot::Kind::kBackward)
+        parts = std::max(parts, buckets(own_.data.buckets));
       if (kind == Slot::Kind::kForward && micro_batch_ == 0) parts = std::max(parts, parameter_buckets_);
     }
     return parts;
@@ -148,8 +160,12 @@ class StageBuilder {
     micro_batch_ = slot.micro_batch;
     chunk_ = slot.chunk;
     switch (slot.kind) {
-      case Slot::Kind::kForward: forward(slot); return;
-      case Slot::Kind::kBackward: backward(slot, completes); return;
+      case Slot::Kind::kForward:
+        forward(slot);
+        return;
+      case Slot::Kind::kBackward:
+        backward(slot, completes);
+        return;
       case Slot::Kind::kWeightGradient: {
         // The last one goes through the layers as backward would: bucket after bucket becomes ready.
         const bool reduces = own_.data.active && !own_.data.by_unit && (completes || own_.data.each_micro_step);
@@ -183,9 +199,11 @@ class StageBuilder {
       parts.first.push_back(kNone);
       parts.last.push_back(kNone);
       if (by_unit) exposed_gather(own_.data.gather, parts, j);
-      // Embedding in the first part, head in the last; with both on one stage they are one piece, put where the head is.
+      // Embedding in the first part, head in the last; with both on one stage they are one piece, put where the head
+      // is.
       const bool here = end && j == (holds_head(chunk_) ? n - 1 : 0);
-      part_of(Work::kForward, own_.forward, layers / n, 0, own_.forward_host_s / chunks_ / n, here ? &own_.end_forward : nullptr, n > 1 ? j : -1, parts);
+      part_of(Work::kForward, own_.forward, layers / n, 0, own_.forward_host_s / chunks_ / n,
+              here ? &own_.end_forward : nullptr, n > 1 ? j : -1, parts);
       wait_for_gather(parts, j);
       wait_for_parameters(slot, parts, j, n);
     }
@@ -214,7 +232,8 @@ class StageBuilder {
     const int until = std::min(n - 1, j + ahead);
     for (int u = 0; u <= until; ++u) {
       if (gathers_[static_cast<std::size_t>(u)] != kNone) continue;
-      const int i = transfer(Work::kGather, Lane::kData, Meet::kShard, t, chunk_, backward ? n - 1 - u : u, overlaps ? own_.data.overlap_share : 1);
+      const int i = transfer(Work::kGather, Lane::kData, Meet::kShard, t, chunk_, backward ? n - 1 - u : u,
+                             overlaps ? own_.data.overlap_share : 1);
       gathers_[static_cast<std::size_t>(u)] = i;
       depend(i, j == 0 ? before : parts.last[static_cast<std::size_t>(j - 1)]);
     }
@@ -249,8 +268,10 @@ class StageBuilder {
       if (by_unit) exposed_gather(d.gather_again, parts, j);
       const bool here = end && j == (holds_head(chunk_) ? 0 : n - 1);
       const int layer = n > 1 ? n - 1 - j : -1;
-      part_of(Work::kRecompute, own_.recompute, layers / n, 0, own_.recompute_host_s / chunks_ / n, nullptr, layer, parts);
-      part_of(Work::kBackward, own_.backward, layers / n, delayed, own_.backward_host_s / chunks_ / n, here ? &own_.end_backward : nullptr, layer, parts);
+      part_of(Work::kRecompute, own_.recompute, layers / n, 0, own_.recompute_host_s / chunks_ / n, nullptr, layer,
+              parts);
+      part_of(Work::kBackward, own_.backward, layers / n, delayed, own_.backward_host_s / chunks_ / n,
+              here ? &own_.end_backward : nullptr, layer, parts);
       wait_for_gather(parts, j);
       if (reduces) scatter(n - 1 - j, parts.last.back());
     }
@@ -268,7 +289,8 @@ class StageBuilder {
     const int i = transfer(Work::kReduce, lane, Meet::kShard, d.scatter, chunk_, unit);
     depend(i, after);
     if (d.replicate.seconds <= 0) return;
-    const int r = transfer(Work::kReplicate, d.reduces_behind_backward ? Lane::kReplicate : Lane::kCompute, Meet::kReplicate, d.replicate, chunk_, unit);
+    const int r = transfer(Work::kReplicate, d.reduces_behind_backward ? Lane::kReplicate : Lane::kCompute,
+                           Meet::kReplicate, d.replicate, chunk_, unit);
     depend(r, i);
   }
 
@@ -292,9 +314,11 @@ class StageBuilder {
     int last = kNone;
     for (int b = 0; b < n; ++b) {
       const bool final_one = odd && b == n - 1;
-      last = transfer(Work::kReduce, Lane::kData, Meet::kData, final_one ? d.reduce_last : d.reduce, chunk_, b, final_one ? 1 : share);
+      last = transfer(Work::kReduce, Lane::kData, Meet::kData, final_one ? d.reduce_last : d.reduce, chunk_, b,
+                      final_one ? 1 : share);
       const auto count = static_cast<double>(parts.last.size());
-      const auto ready = d.reduces_behind_backward ? static_cast<std::size_t>(std::ceil((b + 1.0) / n * count)) - 1 : parts.last.size() - 1;
+      const auto ready = d.reduces_behind_backward ? static_cast<std::size_t>(std::ceil((b + 1.0) / n * count)) - 1
+                                                   : parts.last.size() - 1;
       depend(last, parts.last[ready]);
     }
     // Without no_sync, autograd ends only when the last bucket has.
@@ -311,7 +335,8 @@ class StageBuilder {
 
   void gather_updated_parameters(const std::vector<Slot>& order) {
     const DataPieces& d = own_.data;
-    if (!d.active || d.by_unit || d.gather_buckets <= 0 || d.parameters_first.seconds <= 0 || !d.gathers_behind_forward) return;
+    if (!d.active || d.by_unit || d.gather_buckets <= 0 || d.parameters_first.seconds <= 0 || !d.gathers_behind_forward)
+      return;
     parameter_buckets_ = buckets(d.gather_buckets);
     parameter_ops_.resize(static_cast<std::size_t>(chunks_));
     for (const Slot& slot : order) {
@@ -320,7 +345,8 @@ class StageBuilder {
       const double share = share_of_bucket(d.gather_buckets, parameter_buckets_, odd);
       for (int b = 0; b < parameter_buckets_; ++b) {
         const bool first = odd && b == 0;
-        const int i = transfer(Work::kParameters, Lane::kData, Meet::kData, first ? d.parameters_first : d.parameters, slot.chunk, b, first ? 1 : share);
+        const int i = transfer(Work::kParameters, Lane::kData, Meet::kData, first ? d.parameters_first : d.parameters,
+                               slot.chunk, b, first ? 1 : share);
         parameter_ops_[static_cast<std::size_t>(slot.chunk)].push_back(i);
       }
     }
@@ -334,7 +360,8 @@ class StageBuilder {
     if (parameter_buckets_ == 0 || slot.micro_batch != 0) return;
     // Bucket b holds the parameters of the parts from b / buckets on.
     for (int b = 0; b < parameter_buckets_; ++b) {
-      if (b * n / parameter_buckets_ == j) depend(parts.first.back(), parameter_ops_[static_cast<std::size_t>(slot.chunk)][static_cast<std::size_t>(b)]);
+      if (b * n / parameter_buckets_ == j)
+        depend(parts.first.back(), parameter_ops_[static_cast<std::size_t>(slot.chunk)][static_cast<std::size_t>(b)]);
     }
   }
 
@@ -379,7 +406,8 @@ class StageBuilder {
     finish(Work::kOptimizer, pieces_.optimizer_s);
     finish(Work::kOffload, pieces_.offload_s);
     if (d.active && !d.by_unit && d.gather_buckets > 0 && !d.gathers_behind_forward && d.parameters_first.seconds > 0) {
-      if (d.gather_buckets > 1) transfer(Work::kParameters, Lane::kCompute, Meet::kData, d.parameters, 0, -1, d.gather_buckets - 1);
+      if (d.gather_buckets > 1)
+        transfer(Work::kParameters, Lane::kCompute, Meet::kData, d.parameters, 0, -1, d.gather_buckets - 1);
       transfer(Work::kParameters, Lane::kCompute, Meet::kData, d.parameters_first, 0, -1);
     }
     finish(Work::kFixed, pieces_.fixed_s);
@@ -422,9 +450,9 @@ class StageBuilder {
   std::vector<std::vector<std::uint32_t>> after_;
   std::map<PassKey, std::uint32_t> first_;
   std::vector<Send> sends_;
-  std::vector<int> gathers_;      ///< of the pass being added, by part; kNone: not issued yet
+  std::vector<int> gathers_;  ///< of the pass being added, by part; kNone: not issued yet
   int root_gather_ = kNone;
-  int wait_for_ = kNone;          ///< what the next forward waits for
+  int wait_for_ = kNone;  ///< what the next forward waits for
   int parameter_buckets_ = 0;
   std::vector<std::vector<int>> parameter_ops_;
   int last_compute_ = kNone;
@@ -437,7 +465,8 @@ std::vector<SlotTimes> slot_times(const Pieces& pieces) {
   std::vector<SlotTimes> times;
   for (const StagePieces& s : pieces.stages) {
     const double forward = s.layers * s.forward.device_s() + s.end_forward.device_s() + s.forward_host_s;
-    const double backward = s.layers * (s.backward.device_s() + s.recompute.device_s()) + s.end_backward.device_s() + s.backward_host_s + s.recompute_host_s;
+    const double backward = s.layers * (s.backward.device_s() + s.recompute.device_s()) + s.end_backward.device_s() +
+                            s.backward_host_s + s.recompute_host_s;
     times.push_back({forward, std::max(0.0, backward - s.weight_gradient_s), s.weight_gradient_s});
   }
   return times;
@@ -447,8 +476,10 @@ std::vector<SlotTimes> slot_times(const Pieces& pieces) {
 double estimated_ops(const Pieces& pieces, const Strategy& s, const GraphOptions& options) {
   double sum = 0;
   for (const StagePieces& stage : pieces.stages) {
-    const double parts = stage.data.by_unit || options.by_layer ? std::max(1, stage.layers) : std::max(1, s.virtual_stages);
-    const double buckets = stage.data.each_micro_step ? 3.0 * stage.data.buckets * s.accumulate : 6.0 * stage.data.buckets;
+    const double parts =
+        stage.data.by_unit || options.by_layer ? std::max(1, stage.layers) : std::max(1, s.virtual_stages);
+    const double buckets =
+        stage.data.each_micro_step ? 3.0 * stage.data.buckets * s.accumulate : 6.0 * stage.data.buckets;
     sum += 12.0 * parts * s.accumulate + buckets;
   }
   return sum;
@@ -469,9 +500,10 @@ Result<StepGraph> build_graph(const Pieces& pieces, const Strategy& strategy, co
   if (strategy.accumulate < 1) return fail("a step needs at least one micro-batch");
   const double estimate = estimated_ops(pieces, strategy, options);
   if (!(estimate <= static_cast<double>(options.most_ops))) {
-    return fail(fmt::format("the graph of this step would have about {:.0f} million operations, more than {:.0f} million", estimate / 1e6,
-                            static_cast<double>(options.most_ops) / 1e6),
-                {}, {"use fewer micro-batches (larger ones, or a smaller batch)"});
+    return fail(
+        fmt::format("the graph of this step would have about {:.0f} million operations, more than {:.0f} million",
+                    estimate / 1e6, static_cast<double>(options.most_ops) / 1e6),
+        {}, {"use fewer micro-batches (larger ones, or a smaller batch)"});
   }
   const std::vector<std::vector<Slot>> orders = schedule_order(strategy, slot_times(pieces));
   StepGraph graph;

@@ -25,7 +25,8 @@ simulate::Pieces even(int stages, int layers = 4, double send_s = 0) {
   return p;
 }
 
-parallel::Strategy pipeline(int stages, int micro_batches, Schedule schedule = Schedule::kOneForwardOneBackward, int chunks = 1) {
+parallel::Strategy pipeline(int stages, int micro_batches, Schedule schedule = Schedule::kOneForwardOneBackward,
+                            int chunks = 1) {
   parallel::Strategy s;
   s.pipeline = stages;
   s.accumulate = micro_batches;
@@ -44,7 +45,8 @@ Layout layout_of(const parallel::Strategy& s) {
   return l;
 }
 
-Run ran(const simulate::Pieces& pieces, const parallel::Strategy& s, bool folded = true, const Imperfections& imperfections = {}, const GraphOptions& options = {}) {
+Run ran(const simulate::Pieces& pieces, const parallel::Strategy& s, bool folded = true,
+        const Imperfections& imperfections = {}, const GraphOptions& options = {}) {
   const auto graph = build_graph(pieces, s, options);
   EXPECT_TRUE(graph) << (graph ? "" : graph.error().message);
   const Layout layout = layout_of(s);
@@ -72,7 +74,8 @@ TEST(Engine, InterleavingDividesTheBubbleByTheChunks) {
     for (const int v : {2, 4}) {
       const int m = 2 * p;
       // (m + (p - 1) / v)(f + b).
-      EXPECT_NEAR(ran(even(p), pipeline(p, m, Schedule::kInterleaved, v)).end_s, 3.0 * (m + (p - 1.0) / v), 1e-9) << p << " " << v;
+      EXPECT_NEAR(ran(even(p), pipeline(p, m, Schedule::kInterleaved, v)).end_s, 3.0 * (m + (p - 1.0) / v), 1e-9)
+          << p << " " << v;
     }
   }
 }
@@ -228,7 +231,8 @@ TEST(Engine, AbsurdStepsAreRefusedBeforeTheyAreBuilt) {
 
 TEST(Engine, ImperfectionsThatAreNoneAreRefused) {
   Imperfections i;
-  for (const char* text : {"slow-rank=3", "slow-rank=x:2", "slow-rank=1:nan", "jitter=-1%", "stall=1:5", "experts=0.5", "weather=bad", "slow-host=1:0", ""}) {
+  for (const char* text : {"slow-rank=3", "slow-rank=x:2", "slow-rank=1:nan", "jitter=-1%", "stall=1:5", "experts=0.5",
+                           "weather=bad", "slow-host=1:0", ""}) {
     EXPECT_FALSE(parse_imperfection(text, i)) << text;
   }
   EXPECT_FALSE(i.any());

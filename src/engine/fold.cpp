@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Colour refinement from rank coordinates. Groups and neighbours of a rank follow from its number, so nothing but one
-// colour per rank, host and group is ever stored. Each round costs O(ranks x kinds of groups); rounds end when the number
-// of colours stops growing, at the latest when every rank has its own.
+// colour per rank, host and group is ever stored. Each round costs O(ranks x kinds of groups); rounds end when the
+// number of colours stops growing, at the latest when every rank has its own.
 #include <chokepoint/engine/fold.hpp>
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace chokepoint::engine {
 
 namespace {
 
-constexpr std::array<Meet, 7> kMeets = {Meet::kTensor, Meet::kContext, Meet::kExpert, Meet::kData, Meet::kShard, Meet::kReplicate, Meet::kTied};
+constexpr std::array<Meet, 7> kMeets = {Meet::kTensor, Meet::kContext,   Meet::kExpert, Meet::kData,
+                                        Meet::kShard,  Meet::kReplicate, Meet::kTied};
 
 std::uint64_t mix(std::uint64_t x) {  // splitmix64's finaliser
   x += 0x9E3779B97F4A7C15ull;
@@ -55,12 +56,14 @@ class Refiner {
     for (std::size_t r = 0; r < n_; ++r) {
       const int rank = static_cast<int>(r);
       colour_[r] = folded_ ? mix(static_cast<std::uint64_t>(l_.stage_of(rank))) : mix(r + 1);
-      if (i_.sequence_imbalance > 0) colour_[r] = mix(colour_[r] ^ mix(static_cast<std::uint64_t>(l_.data_index(rank)) + 77));
+      if (i_.sequence_imbalance > 0)
+        colour_[r] = mix(colour_[r] ^ mix(static_cast<std::uint64_t>(l_.data_index(rank)) + 77));
       if (i_.every_rank_differs()) colour_[r] = mix(colour_[r] ^ mix(r + 1));
       if (i_.expert_imbalance > 1 && l_.expert > 1 && rank % l_.expert == 0) colour_[r] = mix(colour_[r] + 5);
     }
     const auto mark = [this](int rank, std::uint64_t with) {
-      if (rank >= 0 && static_cast<std::size_t>(rank) < n_) colour_[static_cast<std::size_t>(rank)] = mix(colour_[static_cast<std::size_t>(rank)] ^ mix(with));
+      if (rank >= 0 && static_cast<std::size_t>(rank) < n_)
+        colour_[static_cast<std::size_t>(rank)] = mix(colour_[static_cast<std::size_t>(rank)] ^ mix(with));
     };
     for (const SlowRank& s : i_.slow_ranks) mark(s.rank, bits(s.factor) + 1);
     for (const Stall& s : i_.stalls) mark(s.rank, bits(s.seconds) + 2);
@@ -74,7 +77,8 @@ class Refiner {
   /// Sum of mixed colours over each group: the same for groups with the same multiset of colours.
   void sum_groups(Meet meet, std::vector<std::uint64_t>& sums) const {
     sums.assign(n_, 0);
-    for (std::size_t r = 0; r < n_; ++r) sums[static_cast<std::size_t>(l_.group_of(meet, static_cast<int>(r)))] += mix(colour_[r]);
+    for (std::size_t r = 0; r < n_; ++r)
+      sums[static_cast<std::size_t>(l_.group_of(meet, static_cast<int>(r)))] += mix(colour_[r]);
   }
 
   void round() {
@@ -83,12 +87,14 @@ class Refiner {
     for (const Meet meet : kMeets) {
       sum_groups(meet, sums);
       for (std::size_t r = 0; r < n_; ++r) {
-        next[r] = mix(next[r] ^ mix(sums[static_cast<std::size_t>(l_.group_of(meet, static_cast<int>(r)))] + static_cast<std::uint64_t>(meet)));
+        next[r] = mix(next[r] ^ mix(sums[static_cast<std::size_t>(l_.group_of(meet, static_cast<int>(r)))] +
+                                    static_cast<std::uint64_t>(meet)));
       }
     }
     const auto stage = static_cast<std::size_t>(l_.stage_ranks());
     std::vector<std::uint64_t> host(static_cast<std::size_t>(l_.hosts()), 0);
-    for (std::size_t r = 0; r < n_; ++r) host[static_cast<std::size_t>(l_.host_of(static_cast<int>(r)))] += mix(colour_[r]);
+    for (std::size_t r = 0; r < n_; ++r)
+      host[static_cast<std::size_t>(l_.host_of(static_cast<int>(r)))] += mix(colour_[r]);
     for (std::size_t r = 0; r < n_; ++r) {
       next[r] = mix(next[r] ^ mix(colour_[(r + stage) % n_] + 1001));
       next[r] = mix(next[r] ^ mix(colour_[(r + n_ - stage) % n_] + 1002));
@@ -102,7 +108,8 @@ class Refiner {
     std::unordered_map<std::uint64_t, int> seen;
     for (int h = 0; h < l_.hosts(); ++h) {
       std::uint64_t sum = 0;
-      for (int k = 0; k < l_.gpus_per_host && h * l_.gpus_per_host + k < l_.ranks(); ++k) sum += mix(colour_[static_cast<std::size_t>(h * l_.gpus_per_host + k)]);
+      for (int k = 0; k < l_.gpus_per_host && h * l_.gpus_per_host + k < l_.ranks(); ++k)
+        sum += mix(colour_[static_cast<std::size_t>(h * l_.gpus_per_host + k)]);
       const auto [at, fresh] = seen.try_emplace(sum, static_cast<int>(fold_.hosts.size()));
       if (fresh) fold_.hosts.push_back({h, 0});
       ++fold_.hosts[static_cast<std::size_t>(at->second)].count;
@@ -151,7 +158,8 @@ class Refiner {
     }
   }
 
-  GroupClass group_class(Meet meet, const std::vector<int>& members, std::uint64_t sum, const std::vector<std::uint64_t>& sums) const {
+  GroupClass group_class(Meet meet, const std::vector<int>& members, std::uint64_t sum,
+                         const std::vector<std::uint64_t>& sums) const {
     GroupClass g;
     g.meet = meet;
     g.size = static_cast<int>(members.size());
@@ -186,7 +194,8 @@ class Refiner {
     world.meet = Meet::kWorld;
     world.size = l_.ranks();
     for (std::size_t c = 0; c < fold_.classes.size(); ++c) world.members.push_back(static_cast<int>(c));
-    for (RankClass& c : fold_.classes) c.group[static_cast<std::size_t>(Meet::kWorld)] = static_cast<int>(fold_.groups.size());
+    for (RankClass& c : fold_.classes)
+      c.group[static_cast<std::size_t>(Meet::kWorld)] = static_cast<int>(fold_.groups.size());
     fold_.groups.push_back(world);
   }
 
@@ -207,15 +216,23 @@ int Layout::group_of(Meet meet, int rank) const {
   const int t = inside % tensor;
   const int dc = inside / tensor;  // context fastest, then data
   switch (meet) {
-    case Meet::kTensor: return rank / tensor;
-    case Meet::kContext: return (stage * data + dc / context) * tensor + t;
-    case Meet::kExpert: return rank / expert;
-    case Meet::kData: return stage * tensor + t;
-    case Meet::kShard: return (stage * (context * data / shard) + dc / shard) * tensor + t;
-    case Meet::kReplicate: return (stage * shard + dc % shard) * tensor + t;
-    case Meet::kTied: return tied && pipeline > 1 ? (stage == pipeline - 1 ? inside : rank) : rank;
+    case Meet::kTensor:
+      return rank / tensor;
+    case Meet::kContext:
+      return (stage * data + dc / context) * tensor + t;
+    case Meet::kExpert:
+      return rank / expert;
+    case Meet::kData:
+      return stage * tensor + t;
+    case Meet::kShard:
+      return (stage * (context * data / shard) + dc / shard) * tensor + t;
+    case Meet::kReplicate:
+      return (stage * shard + dc % shard) * tensor + t;
+    case Meet::kTied:
+      return tied && pipeline > 1 ? (stage == pipeline - 1 ? inside : rank) : rank;
     case Meet::kWorld:
-    case Meet::kNobody: break;
+    case Meet::kNobody:
+      break;
   }
   return 0;
 }
@@ -226,7 +243,8 @@ std::vector<int> Layout::members(Meet meet, int rank) const {
   if (meet == Meet::kTied) {
     const int inside = rank % stage_ranks();
     const int stage = stage_of(rank);
-    if (tied && pipeline > 1 && (stage == 0 || stage == pipeline - 1)) return {inside, (pipeline - 1) * stage_ranks() + inside};
+    if (tied && pipeline > 1 && (stage == 0 || stage == pipeline - 1))
+      return {inside, (pipeline - 1) * stage_ranks() + inside};
     return {rank};
   }
   const int group = group_of(meet, rank);
@@ -236,6 +254,8 @@ std::vector<int> Layout::members(Meet meet, int rank) const {
   return out;
 }
 
-Fold fold_ranks(const Layout& layout, const Imperfections& imperfections, bool folded) { return Refiner(layout, imperfections, folded).run(); }
+Fold fold_ranks(const Layout& layout, const Imperfections& imperfections, bool folded) {
+  return Refiner(layout, imperfections, folded).run();
+}
 
 }  // namespace chokepoint::engine

@@ -9,25 +9,44 @@ using simulate::Bill;
 
 std::string_view name(Work work) {
   switch (work) {
-    case Work::kForward: return "forward";
-    case Work::kBackward: return "backward";
-    case Work::kRecompute: return "recompute";
-    case Work::kWeightGradient: return "weight gradient";
-    case Work::kHost: return "host";
-    case Work::kTensor: return "tensor";
-    case Work::kContext: return "context";
-    case Work::kExpert: return "expert";
-    case Work::kSendForward: return "send forward";
-    case Work::kSendBackward: return "send backward";
-    case Work::kGather: return "parameter gather";
-    case Work::kParameters: return "updated parameters";
-    case Work::kReduce: return "gradient reduction";
-    case Work::kReplicate: return "replica reduction";
-    case Work::kTied: return "tied embedding";
-    case Work::kNorm: return "gradient norm";
-    case Work::kOptimizer: return "optimizer";
-    case Work::kOffload: return "offload";
-    case Work::kFixed: return "step overhead";
+    case Work::kForward:
+      return "forward";
+    case Work::kBackward:
+      return "backward";
+    case Work::kRecompute:
+      return "recompute";
+    case Work::kWeightGradient:
+      return "weight gradient";
+    case Work::kHost:
+      return "host";
+    case Work::kTensor:
+      return "tensor";
+    case Work::kContext:
+      return "context";
+    case Work::kExpert:
+      return "expert";
+    case Work::kSendForward:
+      return "send forward";
+    case Work::kSendBackward:
+      return "send backward";
+    case Work::kGather:
+      return "parameter gather";
+    case Work::kParameters:
+      return "updated parameters";
+    case Work::kReduce:
+      return "gradient reduction";
+    case Work::kReplicate:
+      return "replica reduction";
+    case Work::kTied:
+      return "tied embedding";
+    case Work::kNorm:
+      return "gradient norm";
+    case Work::kOptimizer:
+      return "optimizer";
+    case Work::kOffload:
+      return "offload";
+    case Work::kFixed:
+      return "step overhead";
   }
   return "?";
 }
@@ -36,23 +55,36 @@ Bill bill_of(Work work) {
   switch (work) {
     case Work::kForward:
     case Work::kBackward:
-    case Work::kWeightGradient: return Bill::kCompute;
-    case Work::kRecompute: return Bill::kRecompute;
-    case Work::kHost: return Bill::kHost;
-    case Work::kTensor: return Bill::kTensor;
-    case Work::kContext: return Bill::kContext;
-    case Work::kExpert: return Bill::kExpert;
+    case Work::kWeightGradient:
+      return Bill::kCompute;
+    case Work::kRecompute:
+      return Bill::kRecompute;
+    case Work::kHost:
+      return Bill::kHost;
+    case Work::kTensor:
+      return Bill::kTensor;
+    case Work::kContext:
+      return Bill::kContext;
+    case Work::kExpert:
+      return Bill::kExpert;
     case Work::kSendForward:
-    case Work::kSendBackward: return Bill::kPipeline;
+    case Work::kSendBackward:
+      return Bill::kPipeline;
     case Work::kGather:
-    case Work::kParameters: return Bill::kDataGather;
+    case Work::kParameters:
+      return Bill::kDataGather;
     case Work::kReduce:
     case Work::kReplicate:
-    case Work::kTied: return Bill::kDataReduce;
-    case Work::kNorm: return Bill::kBubble;
-    case Work::kOptimizer: return Bill::kOptimizer;
-    case Work::kOffload: return Bill::kOffload;
-    case Work::kFixed: return Bill::kOther;
+    case Work::kTied:
+      return Bill::kDataReduce;
+    case Work::kNorm:
+      return Bill::kBubble;
+    case Work::kOptimizer:
+      return Bill::kOptimizer;
+    case Work::kOffload:
+      return Bill::kOffload;
+    case Work::kFixed:
+      return Bill::kOther;
   }
   return Bill::kOther;
 }
@@ -121,7 +153,8 @@ class Unravel {
     const auto take = [&](std::size_t to) {
       if (--open_[to] == 0) ready.push_back(to);
     };
-    for (std::uint32_t k = stage.successor_begin[own]; k < stage.successor_begin[own + 1]; ++k) take(first_[s] + stage.successors[k]);
+    for (std::uint32_t k = stage.successor_begin[own]; k < stage.successor_begin[own + 1]; ++k)
+      take(first_[s] + stage.successors[k]);
     if (lane_next_[i] != kNone) take(lane_next_[i]);
     const Op& op = stage.ops[own];
     if (op.peer_stage >= 0) take(first_[static_cast<std::size_t>(op.peer_stage)] + op.peer_op);

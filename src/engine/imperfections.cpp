@@ -56,15 +56,19 @@ Result<bool> parse_pair(std::string_view text, std::string_view key, std::string
   const std::size_t colon = value.find(':');
   int index = 0;
   double number = 0;
-  const bool ok = colon != std::string_view::npos && to_integer(value.substr(0, colon), index) && to_number(value.substr(colon + 1), number);
+  const bool ok = colon != std::string_view::npos && to_integer(value.substr(0, colon), index) &&
+                  to_number(value.substr(colon + 1), number);
   if (key == "slow-rank") {
-    if (!ok || number < 0.1 || number > 100) return bad(text, "slow-rank=RANK:FACTOR with a factor from 0.1 to 100, such as slow-rank=17:1.08");
+    if (!ok || number < 0.1 || number > 100)
+      return bad(text, "slow-rank=RANK:FACTOR with a factor from 0.1 to 100, such as slow-rank=17:1.08");
     for (const SlowRank& known : into.slow_ranks) {
       if (known.rank == index) return bad(text, "each rank once");
     }
     into.slow_ranks.push_back({index, number});
   } else {
-    if (!ok || number < 0.001 || number > 1) return bad(text, "slow-host=HOST:SHARE with the share of its network bandwidth that is left, such as slow-host=3:0.5");
+    if (!ok || number < 0.001 || number > 1)
+      return bad(text,
+                 "slow-host=HOST:SHARE with the share of its network bandwidth that is left, such as slow-host=3:0.5");
     into.slow_hosts.push_back({index, number});
   }
   return true;
@@ -89,7 +93,8 @@ Result<bool> parse_stall(std::string_view text, std::string_view value, Imperfec
 }  // namespace
 
 bool Imperfections::any() const {
-  return !slow_ranks.empty() || !slow_hosts.empty() || !stalls.empty() || stage_load != 1 || jitter > 0 || sequence_imbalance > 0 || expert_imbalance > 1;
+  return !slow_ranks.empty() || !slow_hosts.empty() || !stalls.empty() || stage_load != 1 || jitter > 0 ||
+         sequence_imbalance > 0 || expert_imbalance > 1;
 }
 
 Result<bool> parse_imperfection(std::string_view text, Imperfections& into) {
@@ -101,13 +106,16 @@ Result<bool> parse_imperfection(std::string_view text, Imperfections& into) {
   double number = 0;
   const bool ok = to_number(value, number);
   if (key == "jitter" || key == "sequences") {
-    if (!ok || number < 0 || number > 2) return bad(text, "a relative standard deviation from 0 to 200%, such as jitter=2% or sequences=10%");
+    if (!ok || number < 0 || number > 2)
+      return bad(text, "a relative standard deviation from 0 to 200%, such as jitter=2% or sequences=10%");
     (key == "jitter" ? into.jitter : into.sequence_imbalance) = number;
   } else if (key == "experts") {
-    if (!ok || number < 1 || number > 1000) return bad(text, "the fullest expert rank's load over the mean, from 1 up, such as experts=1.3");
+    if (!ok || number < 1 || number > 1000)
+      return bad(text, "the fullest expert rank's load over the mean, from 1 up, such as experts=1.3");
     into.expert_imbalance = number;
   } else if (key == "last-stage") {
-    if (!ok || number < 0.1 || number > 100) return bad(text, "the last stage's work against the model's, from 0.1 to 100, such as last-stage=1.2");
+    if (!ok || number < 0.1 || number > 100)
+      return bad(text, "the last stage's work against the model's, from 0.1 to 100, such as last-stage=1.2");
     into.stage_load = number;
   } else if (key == "seed") {
     if (!ok || number < 0 || number > 9e15 || number != std::floor(number)) return bad(text, "seed=NUMBER");
@@ -120,18 +128,22 @@ Result<bool> parse_imperfection(std::string_view text, Imperfections& into) {
 
 Result<bool> check(const Imperfections& imperfections, int ranks, int hosts) {
   for (const SlowRank& s : imperfections.slow_ranks) {
-    if (s.rank < 0 || s.rank >= ranks) return fail(fmt::format("slow-rank={}: the job has ranks 0 to {}", s.rank, ranks - 1));
+    if (s.rank < 0 || s.rank >= ranks)
+      return fail(fmt::format("slow-rank={}: the job has ranks 0 to {}", s.rank, ranks - 1));
   }
   for (const Stall& s : imperfections.stalls) {
-    if (s.rank < 0 || s.rank >= ranks) return fail(fmt::format("stall={}: the job has ranks 0 to {}", s.rank, ranks - 1));
+    if (s.rank < 0 || s.rank >= ranks)
+      return fail(fmt::format("stall={}: the job has ranks 0 to {}", s.rank, ranks - 1));
   }
   for (const SlowHost& s : imperfections.slow_hosts) {
-    if (s.host < 0 || s.host >= hosts) return fail(fmt::format("slow-host={}: the job has hosts 0 to {}", s.host, hosts - 1));
+    if (s.host < 0 || s.host >= hosts)
+      return fail(fmt::format("slow-host={}: the job has hosts 0 to {}", s.host, hosts - 1));
   }
   return true;
 }
 
-double work_factor(const Imperfections& i, int rank, int data_index, int micro_batch, std::uint64_t op, bool last_stage, bool hot_expert) {
+double work_factor(const Imperfections& i, int rank, int data_index, int micro_batch, std::uint64_t op, bool last_stage,
+                   bool hot_expert) {
   double factor = last_stage ? i.stage_load : 1;
   for (const SlowRank& s : i.slow_ranks) {
     if (s.rank == rank) factor *= s.factor;
@@ -140,7 +152,8 @@ double work_factor(const Imperfections& i, int rank, int data_index, int micro_b
   if (i.jitter > 0) factor *= spread(i.jitter, step ^ mix((static_cast<std::uint64_t>(rank) << 32) + op));
   if (i.sequence_imbalance > 0 && micro_batch >= 0) {
     // All ranks that work on the same sequences draw the same length.
-    factor *= spread(i.sequence_imbalance, step ^ mix((static_cast<std::uint64_t>(data_index) << 32) + static_cast<std::uint64_t>(micro_batch) + (1ull << 63)));
+    factor *= spread(i.sequence_imbalance, step ^ mix((static_cast<std::uint64_t>(data_index) << 32) +
+                                                      static_cast<std::uint64_t>(micro_batch) + (1ull << 63)));
   }
   if (hot_expert && i.expert_imbalance > 1) factor *= 1 + (i.expert_imbalance - 1) * i.expert_share;
   return factor;

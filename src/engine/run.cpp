@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discrete events over classes of ranks. State is one counter of open dependencies per operation and one pointer per lane.
-// A transfer that uses links is a flow of flow::Fluid whose size is its time alone on the wires and whose rate is at most
-// 1 s per s: alone it takes exactly as long as the closed form says; with others on a full link it takes longer. Its
-// latency follows the flow. Events at one time are served in the order in which they were made, flows by number, so that
-// results never depend on anything but the input. Cost: O(operations x classes x log) plus the flows' sharing.
+// Discrete events over classes of ranks. State is one counter of open dependencies per operation and one pointer per
+// lane. A transfer that uses links is a flow of flow::Fluid whose size is its time alone on the wires and whose rate is
+// at most 1 s per s: alone it takes exactly as long as the closed form says; with others on a full link it takes
+// longer. Its latency follows the flow. Events at one time are served in the order in which they were made, flows by
+// number, so that results never depend on anything but the input. Cost: O(operations x classes x log) plus the flows'
+// sharing.
 #include <chokepoint/engine/engine.hpp>
 #include <chokepoint/flow/fluid.hpp>
 
@@ -25,8 +26,15 @@ bool is_send(Work work) { return work == Work::kSendForward || work == Work::kSe
 
 class Engine {
  public:
-  Engine(const StepGraph& graph, const Fold& fold, const Layout& layout, const Imperfections& imperfections, const Wires& wires)
-      : g_(graph), fold_(fold), layout_(layout), imperfections_(imperfections), wires_(wires), fluid_(capacities()), classes_(fold.classes.size()) {
+  Engine(const StepGraph& graph, const Fold& fold, const Layout& layout, const Imperfections& imperfections,
+         const Wires& wires)
+      : g_(graph),
+        fold_(fold),
+        layout_(layout),
+        imperfections_(imperfections),
+        wires_(wires),
+        fluid_(capacities()),
+        classes_(fold.classes.size()) {
     for (const StageGraph& stage : g_.stages) index_meetings(stage);
     for (const GroupClass& group : fold_.groups) {
       const auto stage = static_cast<std::size_t>(fold_.classes[static_cast<std::size_t>(group.members.front())].stage);
@@ -84,28 +92,30 @@ class Engine {
     std::uint64_t number = 0;
     Kind kind = Kind::kWork;
     std::uint32_t rank_class = 0;
-    std::uint32_t index = 0;    ///< operation, or transfer
+    std::uint32_t index = 0;  ///< operation, or transfer
     std::uint32_t version = 0;
-    bool operator<(const Event& o) const { return at_s != o.at_s ? at_s > o.at_s : number > o.number; }  // earliest on top
+    bool operator<(const Event& o) const {
+      return at_s != o.at_s ? at_s > o.at_s : number > o.number;
+    }  // earliest on top
   };
   struct ClassState {
     std::vector<std::uint32_t> open;
     std::array<std::uint32_t, kLaneCount> head{};
     std::array<bool, kLaneCount> busy{};
     bool stalled = false;
-    int beside = 0;             ///< data-parallel transfers under way
+    int beside = 0;  ///< data-parallel transfers under way
     // Kernels that run now.
     std::int64_t working = -1;
-    double left_s = 0;          ///< at full speed
+    double left_s = 0;  ///< at full speed
     double since_s = 0;
     std::uint32_t version = 0;
   };
   struct Transfer {
-    int group = -1;             ///< all its classes; -1: one class
+    int group = -1;  ///< all its classes; -1: one class
     std::uint32_t rank_class = 0;
-    std::uint32_t op = 0;       ///< of rank_class
+    std::uint32_t op = 0;  ///< of rank_class
     double latency_s = 0;
-    bool released = false;      ///< a send whose lane goes on while the message still travels
+    bool released = false;  ///< a send whose lane goes on while the message still travels
   };
 
   std::vector<double> capacities() const {
@@ -118,12 +128,15 @@ class Engine {
     return all;
   }
 
-  const StageGraph& stage_of(std::size_t c) const { return g_.stages[static_cast<std::size_t>(fold_.classes[c].stage)]; }
+  const StageGraph& stage_of(std::size_t c) const {
+    return g_.stages[static_cast<std::size_t>(fold_.classes[c].stage)];
+  }
   const Op& op_of(std::size_t c, std::size_t i) const { return stage_of(c).ops[i]; }
 
   void index_meetings(const StageGraph& stage) {
     std::array<std::vector<std::uint32_t>, kMeetCount> ops;
-    for (std::size_t i = 0; i < stage.ops.size(); ++i) ops[static_cast<std::size_t>(stage.ops[i].meet)].push_back(static_cast<std::uint32_t>(i));
+    for (std::size_t i = 0; i < stage.ops.size(); ++i)
+      ops[static_cast<std::size_t>(stage.ops[i].meet)].push_back(static_cast<std::uint32_t>(i));
     meeting_ops_.push_back(std::move(ops));
   }
 
@@ -143,7 +156,9 @@ class Engine {
         s.working = -1;
         finish(event.rank_class, event.index, true);
         return;
-      case Event::Kind::kTransfer: transfer_ended(event.index); return;
+      case Event::Kind::kTransfer:
+        transfer_ended(event.index);
+        return;
     }
   }
 
@@ -179,7 +194,8 @@ class Engine {
     if (!is_kernels(op.work)) return 1;
     const bool last = layout_.pipeline > 1 && rank.stage == layout_.pipeline - 1;
     const bool hot = layout_.expert > 1 && rank.representative % layout_.expert == 0;
-    return work_factor(imperfections_, rank.representative, layout_.data_index(rank.representative), op.micro_batch, i, last, hot);
+    return work_factor(imperfections_, rank.representative, layout_.data_index(rank.representative), op.micro_batch, i,
+                       last, hot);
   }
 
   void start_work(std::size_t c, std::uint32_t i) {
@@ -238,7 +254,8 @@ class Engine {
     }
     ++out_.flows;
     fluid_.advance(now_, spare_);
-    for (const flow::FlowId tiny : spare_) push(now_, Event::Kind::kTransfer, 0, transfer_of_flow_[tiny], 0);  // shorter than the clock resolves
+    for (const flow::FlowId tiny : spare_)
+      push(now_, Event::Kind::kTransfer, 0, transfer_of_flow_[tiny], 0);  // shorter than the clock resolves
     const flow::FlowId flow = fluid_.start(uses_, wire * kUnit, kUnit);
     if (transfer_of_flow_.size() <= flow) transfer_of_flow_.resize(flow + 1u, 0);
     transfer_of_flow_[flow] = id;
@@ -276,7 +293,8 @@ class Engine {
     const StageGraph& stage = stage_of(c);
     const Op& op = stage.ops[i];
     if (holds_lane) classes_[c].busy[static_cast<std::size_t>(op.lane)] = false;
-    for (std::uint32_t k = stage.successor_begin[i]; k < stage.successor_begin[i + 1]; ++k) unblock(c, stage.successors[k]);
+    for (std::uint32_t k = stage.successor_begin[i]; k < stage.successor_begin[i + 1]; ++k)
+      unblock(c, stage.successors[k]);
     if (op.peer_stage >= 0) {
       const RankClass& rank = fold_.classes[c];
       unblock(static_cast<std::size_t>(op.work == Work::kSendForward ? rank.next : rank.previous), op.peer_op);
@@ -294,17 +312,25 @@ class Engine {
   double share_of_host(const Op& op, int ranks, int hosts, double wire_s) const {
     const double per_host = std::max(1.0, static_cast<double>(ranks) / hosts);
     const double siblings = std::max(1.0, std::floor(layout_.gpus_per_host / per_host));
-    if (op.bytes <= 0 || wires_.host_bytes_per_s <= 0) return 1 / siblings;  // sizes unknown: the siblings fill it together
+    if (op.bytes <= 0 || wires_.host_bytes_per_s <= 0)
+      return 1 / siblings;  // sizes unknown: the siblings fill it together
     const double n = ranks;
     double bytes = op.bytes;
     switch (op.collective) {
-      case collective::Op::kAllReduce: bytes *= 2 * (n - 1) / n; break;
+      case collective::Op::kAllReduce:
+        bytes *= 2 * (n - 1) / n;
+        break;
       case collective::Op::kAllGather:
-      case collective::Op::kReduceScatter: bytes *= (n - 1) / n; break;
-      case collective::Op::kAllToAll: bytes *= per_host * (1 - per_host / n); break;
+      case collective::Op::kReduceScatter:
+        bytes *= (n - 1) / n;
+        break;
+      case collective::Op::kAllToAll:
+        bytes *= per_host * (1 - per_host / n);
+        break;
       case collective::Op::kBroadcast:
       case collective::Op::kReduce:
-      case collective::Op::kSendRecv: break;
+      case collective::Op::kSendRecv:
+        break;
     }
     return std::min(1 / siblings, bytes / wire_s / wires_.host_bytes_per_s);
   }
@@ -316,12 +342,14 @@ class Engine {
     if (is_send(op.work)) {
       const int to = op.work == Work::kSendForward ? rank.next : rank.previous;
       const int stage = layout_.stage_ranks();
-      const int peer = (rank.representative + (op.work == Work::kSendForward ? stage : layout_.ranks() - stage)) % layout_.ranks();
+      const int peer =
+          (rank.representative + (op.work == Work::kSendForward ? stage : layout_.ranks() - stage)) % layout_.ranks();
       const int host = layout_.host_of(rank.representative);
       if (host == layout_.host_of(peer)) return;
       int senders = 0;
       for (int k = 0; k < layout_.gpus_per_host && host * layout_.gpus_per_host + k < layout_.ranks(); ++k) {
-        senders += fold_.class_of[static_cast<std::size_t>(host * layout_.gpus_per_host + k)] == static_cast<int>(c) ? 1 : 0;
+        senders +=
+            fold_.class_of[static_cast<std::size_t>(host * layout_.gpus_per_host + k)] == static_cast<int>(c) ? 1 : 0;
       }
       const double share = share_of_host(op, 1, 1, wire_s) * senders;
       uses_.push_back({static_cast<std::uint32_t>(2 * rank.host), share});
@@ -346,7 +374,7 @@ class Engine {
   flow::Fluid fluid_;
   std::vector<ClassState> classes_;
   std::vector<std::array<std::vector<std::uint32_t>, kMeetCount>> meeting_ops_;  ///< by stage
-  std::vector<std::vector<std::uint32_t>> arrived_;                             ///< by group class, by ordinal
+  std::vector<std::vector<std::uint32_t>> arrived_;                              ///< by group class, by ordinal
   std::priority_queue<Event> events_;
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> free_;
@@ -362,7 +390,8 @@ class Engine {
 
 }  // namespace
 
-Result<Run> run(const StepGraph& graph, const Fold& fold, const Layout& layout, const Imperfections& imperfections, const Wires& wires) {
+Result<Run> run(const StepGraph& graph, const Fold& fold, const Layout& layout, const Imperfections& imperfections,
+                const Wires& wires) {
   return Engine(graph, fold, layout, imperfections, wires).run();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orders of passes: GPipe (arXiv 1811.06965), 1F1B and interleaved as in Megatron-LM (arXiv 2104.04473; the order within
-// warm-up, steady state and cool-down of core/pipeline_parallel/schedules.py), ZB-H1 and ZB-H2 (arXiv 2401.10241):
-// forwards and backwards in the order of 1F1B (H2: with twice the warm-up), weight gradients where a stage would idle or
-// has no room for another micro-batch's activations.
+// Orders of passes: GPipe (arXiv 1811.06965), 1F1B and interleaved as in Megatron-LM (arXiv 2104.04473; the order
+// within warm-up, steady state and cool-down of core/pipeline_parallel/schedules.py), ZB-H1 and ZB-H2 (arXiv
+// 2401.10241): forwards and backwards in the order of 1F1B (H2: with twice the warm-up), weight gradients where a stage
+// would idle or has no room for another micro-batch's activations.
 #include <chokepoint/engine/graph.hpp>
 
 #include <algorithm>
@@ -33,7 +33,8 @@ std::vector<Slot> one_forward_one_backward(int stage, int p, int m) {
   return order;
 }
 
-/// The passes of all chunks in the order in which micro-batches walk through them, p at a time (fewer in the last group).
+/// The passes of all chunks in the order in which micro-batches walk through them, p at a time (fewer in the last
+/// group).
 std::vector<Slot> walk(Kind kind, int p, int m, int v) {
   std::vector<Slot> order;
   for (int first = 0; first < m; first += p) {
@@ -62,7 +63,12 @@ std::vector<Slot> interleaved(int stage, int p, int m, int v) {
 class ZeroBubble {
  public:
   ZeroBubble(const std::vector<SlotTimes>& stages, int m, int warm_ups, int most_live)
-      : times_(stages), m_(m), warm_ups_(warm_ups), most_live_(most_live), state_(stages.size()), order_(stages.size()) {
+      : times_(stages),
+        m_(m),
+        warm_ups_(warm_ups),
+        most_live_(most_live),
+        state_(stages.size()),
+        order_(stages.size()) {
     for (State& s : state_) {
       s.forward_end.assign(static_cast<std::size_t>(m), kNot);
       s.backward_end.assign(static_cast<std::size_t>(m), kNot);
@@ -163,9 +169,12 @@ std::vector<std::vector<Slot>> schedule_order(const parallel::Strategy& s, const
     case Schedule::kInterleaved:
       for (int i = 0; i < p; ++i) orders.push_back(interleaved(i, p, m, s.virtual_stages));
       return orders;
-    case Schedule::kZeroBubble1: return ZeroBubble(stages, m, 1, p).run();
-    case Schedule::kZeroBubble2: return ZeroBubble(stages, m, 2, 2 * p - 1).run();
-    case Schedule::kOneForwardOneBackward: break;
+    case Schedule::kZeroBubble1:
+      return ZeroBubble(stages, m, 1, p).run();
+    case Schedule::kZeroBubble2:
+      return ZeroBubble(stages, m, 2, 2 * p - 1).run();
+    case Schedule::kOneForwardOneBackward:
+      break;
   }
   for (int i = 0; i < p; ++i) orders.push_back(one_forward_one_backward(i, p, m));
   return orders;

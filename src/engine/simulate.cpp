@@ -34,11 +34,13 @@ double expert_share(const model::Model& m) {
 }
 
 /// Everything of a simulated step that does not depend on draws.
-Result<Simulated> prepared(const simulate::Predictor& predictor, const Strategy& strategy, const SimulateOptions& options, Imperfections& imperfections) {
+Result<Simulated> prepared(const simulate::Predictor& predictor, const Strategy& strategy,
+                           const SimulateOptions& options, Imperfections& imperfections) {
   const parallel::Job& job = predictor.job();
   Simulated s;
   TRY_INTO(s.strategy, parallel::completed(job, strategy));
-  if (job.accelerator.peak(job.dtype) <= 0) return fail(job.accelerator.name + " has no " + std::string(hardware::name(job.dtype)) + " arithmetic");
+  if (job.accelerator.peak(job.dtype) <= 0)
+    return fail(job.accelerator.name + " has no " + std::string(hardware::name(job.dtype)) + " arithmetic");
   s.layout = layout_of(job, s.strategy);
   imperfections = options.imperfections;
   imperfections.expert_share = expert_share(job.model);
@@ -50,11 +52,13 @@ Result<Simulated> prepared(const simulate::Predictor& predictor, const Strategy&
   TRY_INTO(s.graph, build_graph(s.pieces, s.strategy, graph));
   s.fold = fold_ranks(s.layout, imperfections, options.folded);
   double all = 0;
-  for (const RankClass& c : s.fold.classes) all += static_cast<double>(s.graph.stages[static_cast<std::size_t>(c.stage)].ops.size());
+  for (const RankClass& c : s.fold.classes)
+    all += static_cast<double>(s.graph.stages[static_cast<std::size_t>(c.stage)].ops.size());
   constexpr double kMostOps = 2e8;  // 40 bytes each while they run
   if (all > kMostOps) {
-    return fail("the step would have " + std::to_string(static_cast<long long>(all / 1e6)) + " million operations over its distinct ranks", {},
-                {"name fewer imperfections, or none that makes every rank different (jitter)"});
+    return fail("the step would have " + std::to_string(static_cast<long long>(all / 1e6)) +
+                    " million operations over its distinct ranks",
+                {}, {"name fewer imperfections, or none that makes every rank different (jitter)"});
   }
   return s;
 }
@@ -63,7 +67,8 @@ Wires wires_of(const simulate::Predictor& predictor, const SimulateOptions& opti
   const parallel::Job& job = predictor.job();
   Wires wires;
   wires.contention = options.contention;
-  if (job.cluster.host_count() > 1) wires.host_bytes_per_s = collective::Network(job.cluster, job.accelerator).host_egress_bytes_per_s();
+  if (job.cluster.host_count() > 1)
+    wires.host_bytes_per_s = collective::Network(job.cluster, job.accelerator).host_egress_bytes_per_s();
   return wires;
 }
 
@@ -74,7 +79,8 @@ std::size_t busiest(const Simulated& s) {
   for (std::size_t c = 0; c < s.fold.classes.size(); ++c) {
     const StageGraph& stage = s.graph.stages[static_cast<std::size_t>(s.fold.classes[c].stage)];
     double busy = 0;
-    for (const std::uint32_t i : stage.lanes[static_cast<std::size_t>(Lane::kCompute)]) busy += s.run.times[c][i].end_s - s.run.times[c][i].start_s;
+    for (const std::uint32_t i : stage.lanes[static_cast<std::size_t>(Lane::kCompute)])
+      busy += s.run.times[c][i].end_s - s.run.times[c][i].start_s;
     if (busy > most * (1 + 1e-12)) {
       most = busy;
       best = c;
@@ -91,7 +97,9 @@ double percentile(std::vector<double> sorted, double share) {
   return sorted[low] + (at - static_cast<double>(low)) * (sorted[high] - sorted[low]);
 }
 
-double mean(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()); }
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
 
 struct Cause {
   const char* name;
@@ -99,17 +107,23 @@ struct Cause {
   void (*remove)(Imperfections&);
 };
 constexpr Cause kCauses[] = {
-    {"slow ranks", [](const Imperfections& i) { return !i.slow_ranks.empty(); }, [](Imperfections& i) { i.slow_ranks.clear(); }},
-    {"slow hosts", [](const Imperfections& i) { return !i.slow_hosts.empty(); }, [](Imperfections& i) { i.slow_hosts.clear(); }},
+    {"slow ranks", [](const Imperfections& i) { return !i.slow_ranks.empty(); },
+     [](Imperfections& i) { i.slow_ranks.clear(); }},
+    {"slow hosts", [](const Imperfections& i) { return !i.slow_hosts.empty(); },
+     [](Imperfections& i) { i.slow_hosts.clear(); }},
     {"stalls", [](const Imperfections& i) { return !i.stalls.empty(); }, [](Imperfections& i) { i.stalls.clear(); }},
-    {"heavy last stage", [](const Imperfections& i) { return i.stage_load != 1; }, [](Imperfections& i) { i.stage_load = 1; }},
+    {"heavy last stage", [](const Imperfections& i) { return i.stage_load != 1; },
+     [](Imperfections& i) { i.stage_load = 1; }},
     {"jitter", [](const Imperfections& i) { return i.jitter > 0; }, [](Imperfections& i) { i.jitter = 0; }},
-    {"sequence lengths", [](const Imperfections& i) { return i.sequence_imbalance > 0; }, [](Imperfections& i) { i.sequence_imbalance = 0; }},
-    {"expert load", [](const Imperfections& i) { return i.expert_imbalance > 1; }, [](Imperfections& i) { i.expert_imbalance = 1; }},
+    {"sequence lengths", [](const Imperfections& i) { return i.sequence_imbalance > 0; },
+     [](Imperfections& i) { i.sequence_imbalance = 0; }},
+    {"expert load", [](const Imperfections& i) { return i.expert_imbalance > 1; },
+     [](Imperfections& i) { i.expert_imbalance = 1; }},
 };
 
 /// Step times of `steps` draws on one graph.
-Result<std::vector<double>> step_times(const Simulated& base, Imperfections imperfections, const Wires& wires, bool folded, int steps) {
+Result<std::vector<double>> step_times(const Simulated& base, Imperfections imperfections, const Wires& wires,
+                                       bool folded, int steps) {
   const Fold fold = fold_ranks(base.layout, imperfections, folded);
   std::vector<double> times;
   for (int k = 0; k < steps; ++k) {
@@ -122,7 +136,8 @@ Result<std::vector<double>> step_times(const Simulated& base, Imperfections impe
 
 }  // namespace
 
-Result<Simulated> simulate_step(const simulate::Predictor& predictor, const Strategy& strategy, const SimulateOptions& options) {
+Result<Simulated> simulate_step(const simulate::Predictor& predictor, const Strategy& strategy,
+                                const SimulateOptions& options) {
   Imperfections imperfections;
   TRY_INTO(Simulated s, prepared(predictor, strategy, options, imperfections));
   TRY_INTO(s.run, run(s.graph, s.fold, s.layout, imperfections, wires_of(predictor, options)));
@@ -133,7 +148,8 @@ Result<Simulated> simulate_step(const simulate::Predictor& predictor, const Stra
   return s;
 }
 
-Result<Spread> simulate_spread(const simulate::Predictor& predictor, const Strategy& strategy, const SimulateOptions& options, int steps) {
+Result<Spread> simulate_spread(const simulate::Predictor& predictor, const Strategy& strategy,
+                               const SimulateOptions& options, int steps) {
   Imperfections imperfections;
   TRY_INTO(const Simulated base, prepared(predictor, strategy, options, imperfections));
   const Wires wires = wires_of(predictor, options);
@@ -149,10 +165,12 @@ Result<Spread> simulate_spread(const simulate::Predictor& predictor, const Strat
     if (!cause.present(imperfections)) continue;
     Imperfections without = imperfections;
     cause.remove(without);
-    TRY_INTO(const std::vector<double> times, step_times(base, without, wires, options.folded, static_cast<int>(out.step_s.size())));
+    TRY_INTO(const std::vector<double> times,
+             step_times(base, without, wires, options.folded, static_cast<int>(out.step_s.size())));
     out.losses.push_back({cause.name, out.mean_s - mean(times)});
   }
-  std::stable_sort(out.losses.begin(), out.losses.end(), [](const Spread::Loss& a, const Spread::Loss& b) { return a.cost_s > b.cost_s; });
+  std::stable_sort(out.losses.begin(), out.losses.end(),
+                   [](const Spread::Loss& a, const Spread::Loss& b) { return a.cost_s > b.cost_s; });
   for (const StageGraph& stage : base.graph.stages) {
     int meetings = 0;
     for (const Op& op : stage.ops) meetings += op.meet != Meet::kNobody ? 1 : 0;

@@ -24,8 +24,9 @@ parallel::Job job_on(const char* cluster, int hosts, const char* model, int sequ
 TEST(StepEngine, BillSumsToTheStep) {
   const parallel::Job job = job_on("dgx-a100", 4, "llama-2-7b", 4096, 64);
   const simulate::Predictor predictor(job);
-  for (const char* text : {"tensor=2 pipeline=4 zero=1 microbatch=1", "zero=3 microbatch=1 recompute=full", "tensor=8 microbatch=2 context=2",
-                           "pipeline=4 virtual=4 schedule=interleaved microbatch=1", "zero=2 microbatch=1"}) {
+  for (const char* text : {"tensor=2 pipeline=4 zero=1 microbatch=1", "zero=3 microbatch=1 recompute=full",
+                           "tensor=8 microbatch=2 context=2", "pipeline=4 virtual=4 schedule=interleaved microbatch=1",
+                           "zero=2 microbatch=1"}) {
     const auto strategy = parallel::parse_strategy(text);
     ASSERT_TRUE(strategy);
     const auto s = simulate_step(predictor, *strategy, {});
@@ -39,7 +40,8 @@ TEST(StepEngine, BillSumsToTheStep) {
 
 TEST(StepEngine, DataParallelJobsTakeTheFormulasTime) {
   // One stage, nothing on the wires but data parallelism, kernels that keep the device busy: the declared subdomain.
-  for (const char* text : {"microbatch=2", "zero=1 microbatch=2", "zero=2 microbatch=2", "zero=3 microbatch=2 recompute=full"}) {
+  for (const char* text :
+       {"microbatch=2", "zero=1 microbatch=2", "zero=2 microbatch=2", "zero=3 microbatch=2 recompute=full"}) {
     const parallel::Job job = job_on("dgx-h100", 8, "llama-2-7b", 4096, 512);
     const simulate::Predictor predictor(job);
     const auto strategy = parallel::parse_strategy(text);
@@ -57,8 +59,9 @@ TEST(StepEngine, RandomJobsStayNearTheFormula) {
   const simulate::Predictor predictor(job);
   int compared = 0;
   for (int round = 0; round < 60; ++round) {
-    const std::string text = "tensor=" + std::to_string(1 << draw(0, 3)) + " pipeline=" + std::to_string(1 << draw(0, 3)) +
-                             " zero=" + std::to_string(draw(0, 1)) + " microbatch=" + std::to_string(1 << draw(0, 1));
+    const std::string text = "tensor=" + std::to_string(1 << draw(0, 3)) +
+                             " pipeline=" + std::to_string(1 << draw(0, 3)) + " zero=" + std::to_string(draw(0, 1)) +
+                             " microbatch=" + std::to_string(1 << draw(0, 1));
     const auto s = parallel::parse_strategy(text);
     ASSERT_TRUE(s) << text;
     const auto one = simulate_step(predictor, *s, {});

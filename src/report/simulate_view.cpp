@@ -22,15 +22,22 @@ std::string signed_percent(double value, double reference) {
 
 Json items_json(const std::array<double, simulate::kBillCount>& items) {
   Json out = Json::object();
-  for (int i = 0; i < simulate::kBillCount; ++i) out[std::string(simulate::name(static_cast<Bill>(i)))] = items[static_cast<std::size_t>(i)];
+  for (int i = 0; i < simulate::kBillCount; ++i)
+    out[std::string(simulate::name(static_cast<Bill>(i)))] = items[static_cast<std::size_t>(i)];
   return out;
 }
 
 Json spread_json(const engine::Spread& s) {
   Json losses = Json::array();
   for (const auto& loss : s.losses) losses.push_back({{"cause", loss.cause}, {"cost_s", loss.cost_s}});
-  return {{"steps", s.step_s.size()}, {"mean_s", s.mean_s}, {"p10_s", s.p10_s}, {"p50_s", s.p50_s}, {"p90_s", s.p90_s},
-          {"even_s", s.even_s}, {"meetings_per_step", s.meetings}, {"losses", losses}};
+  return {{"steps", s.step_s.size()},
+          {"mean_s", s.mean_s},
+          {"p10_s", s.p10_s},
+          {"p50_s", s.p50_s},
+          {"p90_s", s.p90_s},
+          {"even_s", s.even_s},
+          {"meetings_per_step", s.meetings},
+          {"losses", losses}};
 }
 
 double busiest_interface(const Simulated& s) {
@@ -42,33 +49,44 @@ double busiest_interface(const Simulated& s) {
 
 }  // namespace
 
-std::string simulated_text(const Simulated& s, const simulate::Prediction& formula, const std::optional<engine::Spread>& spread, const Style& style) {
-  std::string out = fmt::format("\n{}  {}, {} against the formula's {}\n", style.bold("Simulated step"), style.bold(format_duration(s.step_s)),
-                                signed_percent(s.step_s, s.closed_form_s), format_duration(s.closed_form_s));
-  out += fmt::format("  {} ranks in {} class{} of like behaviour, {} operations each step; bill of rank {}, the busiest\n", s.layout.ranks(),
-                     s.fold.classes.size(), s.fold.classes.size() == 1 ? "" : "es", s.graph.ops(), s.busiest_rank);
-  if (s.run.flows > 0) out += fmt::format("  {} transfers shared network interfaces, the busiest in use {:.0f} % of the step\n", s.run.flows, 100 * busiest_interface(s));
-  out += fmt::format("  {} {} {} {}\n", pad_right("", 12), pad_left("simulated", 10), pad_left("of it wait", 11), pad_left("formula", 10));
+std::string simulated_text(const Simulated& s, const simulate::Prediction& formula,
+                           const std::optional<engine::Spread>& spread, const Style& style) {
+  std::string out = fmt::format("\n{}  {}, {} against the formula's {}\n", style.bold("Simulated step"),
+                                style.bold(format_duration(s.step_s)), signed_percent(s.step_s, s.closed_form_s),
+                                format_duration(s.closed_form_s));
+  out += fmt::format(
+      "  {} ranks in {} class{} of like behaviour, {} operations each step; bill of rank {}, the busiest\n",
+      s.layout.ranks(), s.fold.classes.size(), s.fold.classes.size() == 1 ? "" : "es", s.graph.ops(), s.busiest_rank);
+  if (s.run.flows > 0)
+    out += fmt::format("  {} transfers shared network interfaces, the busiest in use {:.0f} % of the step\n",
+                       s.run.flows, 100 * busiest_interface(s));
+  out += fmt::format("  {} {} {} {}\n", pad_right("", 12), pad_left("simulated", 10), pad_left("of it wait", 11),
+                     pad_left("formula", 10));
   for (int i = 0; i < simulate::kBillCount; ++i) {
     const auto k = static_cast<std::size_t>(i);
     if (s.bill[k] < 1e-6 * s.step_s && formula.bill[k] < 1e-6 * s.step_s) continue;
     const std::string wait = s.wait_s[k] > 1e-6 * s.step_s ? format_duration(s.wait_s[k]) : std::string();
-    out += fmt::format("  {} {} {} {}\n", pad_right(simulate::name(static_cast<Bill>(i)), 12), pad_left(format_duration(s.bill[k]), 10), pad_left(wait, 11),
+    out += fmt::format("  {} {} {} {}\n", pad_right(simulate::name(static_cast<Bill>(i)), 12),
+                       pad_left(format_duration(s.bill[k]), 10), pad_left(wait, 11),
                        pad_left(format_duration(formula.bill[k]), 10));
   }
-  out += fmt::format("  {} {} {} {}\n", pad_right("step", 12), pad_left(format_duration(s.step_s), 10), pad_left("", 11), pad_left(format_duration(s.closed_form_s), 10));
+  out += fmt::format("  {} {} {} {}\n", pad_right("step", 12), pad_left(format_duration(s.step_s), 10),
+                     pad_left("", 11), pad_left(format_duration(s.closed_form_s), 10));
   if (!spread) return out;
-  out += fmt::format("\n{} steps drawn: mean {}, 10th to 90th percentile {} to {}; without imperfections {} ({})\n", spread->step_s.size(),
-                     format_duration(spread->mean_s), format_duration(spread->p10_s), format_duration(spread->p90_s), format_duration(spread->even_s),
+  out += fmt::format("\n{} steps drawn: mean {}, 10th to 90th percentile {} to {}; without imperfections {} ({})\n",
+                     spread->step_s.size(), format_duration(spread->mean_s), format_duration(spread->p10_s),
+                     format_duration(spread->p90_s), format_duration(spread->even_s),
                      signed_percent(spread->mean_s, spread->even_s));
   for (const auto& loss : spread->losses) {
-    out += fmt::format("  {} costs {} a step ({:.1f} %)\n", pad_right(loss.cause, 16), format_duration(loss.cost_s), 100 * loss.cost_s / spread->mean_s);
+    out += fmt::format("  {} costs {} a step ({:.1f} %)\n", pad_right(loss.cause, 16), format_duration(loss.cost_s),
+                       100 * loss.cost_s / spread->mean_s);
   }
   out += fmt::format("  a rank meets others {} times in a step\n", spread->meetings);
   return out;
 }
 
-std::string with_simulated_json(const std::string& predict_json, const Simulated& s, const std::optional<engine::Spread>& spread) {
+std::string with_simulated_json(const std::string& predict_json, const Simulated& s,
+                                const std::optional<engine::Spread>& spread) {
   Json out = Json::parse(predict_json, nullptr, false);
   out["simulated"] = {{"step_time_s", s.step_s},
                       {"closed_form_s", s.closed_form_s},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated step as torch.profiler writes one (Kineto's Chrome format, version of 2024: nanoseconds as three decimals,
-// collectives with their metadata on the kernel). Every kernel has its launch: work behind a host gap is launched when it
-// starts, all other work when the device could first have taken it. What a rank receives is a kernel that starts when the
-// rank has nothing else to do, as a posted receive would.
+// A simulated step as torch.profiler writes one (Kineto's Chrome format, version of 2024: nanoseconds as three
+// decimals, collectives with their metadata on the kernel). Every kernel has its launch: work behind a host gap is
+// launched when it starts, all other work when the device could first have taken it. What a rank receives is a kernel
+// that starts when the rank has nothing else to do, as a posted receive would.
 #include <chokepoint/report/simulate_view.hpp>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using engine::Work;
 namespace {
 
 constexpr std::int64_t kBase_ns = 1'767'189'312'000'000'000;  // a Kineto base of 2026
-constexpr std::int64_t kFirst_ns = 1'000'000'000;             // events begin a second after it: time 0 is what writers clamp to
+constexpr std::int64_t kFirst_ns = 1'000'000'000;  // events begin a second after it: time 0 is what writers clamp to
 
 std::int64_t ns(double seconds) { return std::llround(seconds * 1e9); }
 std::string us(std::int64_t time_ns) { return fmt::format("{}.{:03}", time_ns / 1000, time_ns % 1000); }
@@ -32,15 +32,21 @@ std::string us(std::int64_t time_ns) { return fmt::format("{}.{:03}", time_ns / 
 int stream_of(const Op& op) {
   if (op.work == Work::kNorm) return 22;
   switch (op.meet) {
-    case Meet::kTensor: return 13;
-    case Meet::kContext: return 14;
-    case Meet::kExpert: return 15;
-    case Meet::kReplicate: return 21;
+    case Meet::kTensor:
+      return 13;
+    case Meet::kContext:
+      return 14;
+    case Meet::kExpert:
+      return 15;
+    case Meet::kReplicate:
+      return 21;
     case Meet::kData:
     case Meet::kShard:
     case Meet::kTied:
-    case Meet::kWorld: return 20;
-    case Meet::kNobody: break;
+    case Meet::kWorld:
+      return 20;
+    case Meet::kNobody:
+      break;
   }
   if (op.work == Work::kSendForward) return 16;
   if (op.work == Work::kSendBackward) return 17;
@@ -48,32 +54,53 @@ int stream_of(const Op& op) {
 }
 std::string_view stream_name(int stream) {
   switch (stream) {
-    case 7: return "compute";
-    case 13: return "tensor parallel";
-    case 14: return "context parallel";
-    case 15: return "expert parallel";
-    case 16: return "send activations";
-    case 17: return "send gradients";
-    case 18: return "receive activations";
-    case 19: return "receive gradients";
-    case 20: return "data parallel";
-    case 21: return "replicas";
-    case 22: return "gradient norm";
-    default: return "host";
+    case 7:
+      return "compute";
+    case 13:
+      return "tensor parallel";
+    case 14:
+      return "context parallel";
+    case 15:
+      return "expert parallel";
+    case 16:
+      return "send activations";
+    case 17:
+      return "send gradients";
+    case 18:
+      return "receive activations";
+    case 19:
+      return "receive gradients";
+    case 20:
+      return "data parallel";
+    case 21:
+      return "replicas";
+    case 22:
+      return "gradient norm";
+    default:
+      return "host";
   }
 }
 
 std::string_view description_of(Meet meet) {
   switch (meet) {
-    case Meet::kTensor: return "TENSOR_MODEL_PARALLEL_GROUP";
-    case Meet::kContext: return "CONTEXT_PARALLEL_GROUP";
-    case Meet::kExpert: return "EXPERT_MODEL_PARALLEL_GROUP";
-    case Meet::kData: return "DATA_PARALLEL_GROUP_WITH_CP";
-    case Meet::kShard: return "mesh_dp_shard";
-    case Meet::kReplicate: return "mesh_dp_replicate";
-    case Meet::kTied: return "EMBEDDING_GROUP";
-    case Meet::kWorld: return "default_pg";
-    case Meet::kNobody: break;
+    case Meet::kTensor:
+      return "TENSOR_MODEL_PARALLEL_GROUP";
+    case Meet::kContext:
+      return "CONTEXT_PARALLEL_GROUP";
+    case Meet::kExpert:
+      return "EXPERT_MODEL_PARALLEL_GROUP";
+    case Meet::kData:
+      return "DATA_PARALLEL_GROUP_WITH_CP";
+    case Meet::kShard:
+      return "mesh_dp_shard";
+    case Meet::kReplicate:
+      return "mesh_dp_replicate";
+    case Meet::kTied:
+      return "EMBEDDING_GROUP";
+    case Meet::kWorld:
+      return "default_pg";
+    case Meet::kNobody:
+      break;
   }
   return "PIPELINE_MODEL_PARALLEL_GROUP";
 }
@@ -84,13 +111,20 @@ struct CollectiveWords {
 };
 CollectiveWords words_of(collective::Op op) {
   switch (op) {
-    case collective::Op::kAllReduce: return {"allreduce", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"};
-    case collective::Op::kAllGather: return {"_allgather_base", "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"};
-    case collective::Op::kReduceScatter: return {"_reduce_scatter_base", "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"};
-    case collective::Op::kBroadcast: return {"broadcast", "ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)"};
-    case collective::Op::kReduce: return {"reduce", "ncclDevKernel_Reduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"};
-    case collective::Op::kAllToAll: return {"all_to_allv", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"};
-    case collective::Op::kSendRecv: break;
+    case collective::Op::kAllReduce:
+      return {"allreduce", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"};
+    case collective::Op::kAllGather:
+      return {"_allgather_base", "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"};
+    case collective::Op::kReduceScatter:
+      return {"_reduce_scatter_base", "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"};
+    case collective::Op::kBroadcast:
+      return {"broadcast", "ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)"};
+    case collective::Op::kReduce:
+      return {"reduce", "ncclDevKernel_Reduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"};
+    case collective::Op::kAllToAll:
+      return {"all_to_allv", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"};
+    case collective::Op::kSendRecv:
+      break;
   }
   return {"send", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"};
 }
@@ -98,15 +132,19 @@ CollectiveWords words_of(collective::Op op) {
 std::string ranks_text(const std::vector<int>& ranks) {
   constexpr std::size_t kShown = 30;  // torch cuts here
   std::string out = "[";
-  for (std::size_t i = 0; i < std::min(kShown, ranks.size()); ++i) out += fmt::format("{}{}", i > 0 ? ", " : "", ranks[i]);
+  for (std::size_t i = 0; i < std::min(kShown, ranks.size()); ++i)
+    out += fmt::format("{}{}", i > 0 ? ", " : "", ranks[i]);
   return out + (ranks.size() > kShown ? ", ...]" : "]");
 }
 
 class RankWriter {
  public:
   RankWriter(const Simulated& s, int rank, std::string& out)
-      : s_(s), rank_(rank), class_(static_cast<std::size_t>(s.fold.class_of[static_cast<std::size_t>(rank)])),
-        stage_(s.graph.stages[static_cast<std::size_t>(s.layout.stage_of(rank))]), out_(out) {
+      : s_(s),
+        rank_(rank),
+        class_(static_cast<std::size_t>(s.fold.class_of[static_cast<std::size_t>(rank)])),
+        stage_(s.graph.stages[static_cast<std::size_t>(s.layout.stage_of(rank))]),
+        out_(out) {
     for (std::size_t m = 1; m < engine::kMeetCount; ++m) {
       const auto meet = static_cast<Meet>(m);
       if (stage_.meetings[m] == 0) continue;
@@ -119,23 +157,29 @@ class RankWriter {
   }
 
   void metadata() {
-    event(fmt::format(R"j("ph":"M","pid":{},"tid":0,"name":"process_name","args":{{"name":"rank {} (stage {})"}})j", rank_, rank_, s_.layout.stage_of(rank_)));
-    event(fmt::format(R"j("ph":"M","pid":{},"tid":0,"name":"process_sort_index","args":{{"sort_index":{}}})j", rank_, rank_));
+    event(fmt::format(R"j("ph":"M","pid":{},"tid":0,"name":"process_name","args":{{"name":"rank {} (stage {})"}})j",
+                      rank_, rank_, s_.layout.stage_of(rank_)));
+    event(fmt::format(R"j("ph":"M","pid":{},"tid":0,"name":"process_sort_index","args":{{"sort_index":{}}})j", rank_,
+                      rank_));
     for (const int stream : {7, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22}) {
-      event(fmt::format(R"j("ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":"stream {} {}"}})j", rank_, stream, stream, stream_name(stream)));
+      event(fmt::format(R"j("ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":"stream {} {}"}})j", rank_,
+                        stream, stream, stream_name(stream)));
     }
-    event(fmt::format(R"j("ph":"M","pid":{},"tid":0,"name":"process_name","args":{{"name":"host of rank {}"}})j", kHostPid + rank_, rank_));
+    event(fmt::format(R"j("ph":"M","pid":{},"tid":0,"name":"process_name","args":{{"name":"host of rank {}"}})j",
+                      kHostPid + rank_, rank_));
   }
 
   void step(const engine::Run& run, int number, double offset_s) {
     offset_ns_ = kFirst_ns + ns(offset_s);
-    event(fmt::format(R"j("ph":"X","cat":"user_annotation","name":"ProfilerStep#{}","pid":{},"tid":1,"ts":{},"dur":{})j", number, kHostPid + rank_, us(at(0)),
-                      us(at(run.end_s) - at(0))));
+    event(
+        fmt::format(R"j("ph":"X","cat":"user_annotation","name":"ProfilerStep#{}","pid":{},"tid":1,"ts":{},"dur":{})j",
+                    number, kHostPid + rank_, us(at(0)), us(at(run.end_s) - at(0))));
     const std::vector<OpTime>& times = run.times[class_];
     for (std::uint32_t i = 0; i < stage_.ops.size(); ++i) {
       const Op& op = stage_.ops[i];
       if (incoming_[i].op != kNone) receive(run, i);
-      if (op.work == Work::kHost || (op.meet != Meet::kNobody && size_[static_cast<std::size_t>(op.meet)] < 2)) continue;
+      if (op.work == Work::kHost || (op.meet != Meet::kNobody && size_[static_cast<std::size_t>(op.meet)] < 2))
+        continue;
       if (op.work == Work::kFixed) {
         last_copy(times[i]);
       } else if (op.meet == Meet::kNobody && op.peer_stage < 0) {
@@ -185,10 +229,12 @@ class RankWriter {
     const std::int64_t begin = end_ns - 2;
     const int thread = range.empty() ? 1 : range.front() == 'O' ? 2 : 3;
     if (!range.empty()) {
-      event(fmt::format(R"j("ph":"X","cat":"cpu_op","name":"{}","pid":{},"tid":{},"ts":{},"dur":{})j", range, kHostPid + rank_, thread, us(begin - 1), us(4)));
+      event(fmt::format(R"j("ph":"X","cat":"cpu_op","name":"{}","pid":{},"tid":{},"ts":{},"dur":{})j", range,
+                        kHostPid + rank_, thread, us(begin - 1), us(4)));
     }
-    event(fmt::format(R"j("ph":"X","cat":"cuda_runtime","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{"correlation":{}}})j", call, kHostPid + rank_,
-                      thread, us(begin), us(end_ns - begin), correlation_));
+    event(fmt::format(
+        R"j("ph":"X","cat":"cuda_runtime","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{"correlation":{}}})j",
+        call, kHostPid + rank_, thread, us(begin), us(end_ns - begin), correlation_));
   }
 
   /// When the launch of work on the compute lane is over.
@@ -211,9 +257,10 @@ class RankWriter {
     launch(launched(i, t, times), copy ? "cudaMemcpyAsync" : "cudaLaunchKernel", range);
     std::string label(engine::name(op.work));
     if (op.part >= 0) label += fmt::format(" layer {}", op.part);
-    event(fmt::format(R"j("ph":"X","cat":"{}","name":"{}","pid":{},"tid":7,"ts":{},"dur":{},"args":{{"stream":7,"device":{},"correlation":{},"micro batch":{},"chunk":{}}})j",
-                      copy ? "gpu_memcpy" : "kernel", copy ? "Memcpy HtoD (Pinned -> Device)" : label, rank_, us(begin), us(end - begin), rank_, correlation_,
-                      op.micro_batch, op.chunk));
+    event(fmt::format(
+        R"j("ph":"X","cat":"{}","name":"{}","pid":{},"tid":7,"ts":{},"dur":{},"args":{{"stream":7,"device":{},"correlation":{},"micro batch":{},"chunk":{}}})j",
+        copy ? "gpu_memcpy" : "kernel", copy ? "Memcpy HtoD (Pinned -> Device)" : label, rank_, us(begin),
+        us(end - begin), rank_, correlation_, op.micro_batch, op.chunk));
   }
 
   /// The step's own overhead of the host ends with the loss that it reads back.
@@ -221,8 +268,9 @@ class RankWriter {
     const std::int64_t end = at(t.end_s);
     const std::int64_t begin = std::max(at(t.start_s), end - 1000);
     launch(begin, "cudaMemcpyAsync", "");
-    event(fmt::format(R"j("ph":"X","cat":"gpu_memcpy","name":"Memcpy DtoH (Device -> Pageable)","pid":{},"tid":7,"ts":{},"dur":{},"args":{{"stream":7,"device":{},"correlation":{}}})j",
-                      rank_, us(begin), us(end - begin), rank_, correlation_));
+    event(fmt::format(
+        R"j("ph":"X","cat":"gpu_memcpy","name":"Memcpy DtoH (Device -> Pageable)","pid":{},"tid":7,"ts":{},"dur":{},"args":{{"stream":7,"device":{},"correlation":{}}})j",
+        rank_, us(begin), us(end - begin), rank_, correlation_));
   }
 
   void transfer(std::uint32_t i, const OpTime& t, const std::vector<OpTime>& times) {
@@ -238,7 +286,9 @@ class RankWriter {
       pair_names(rank_, peer, forward, group, ranks);
       size = 2;
     }
-    const std::int64_t issued = op.lane == Lane::kCompute ? launched(i, t, times) : std::min(at(t.arrive_s), std::max(at(0) + 2, at(t.ready_s)));
+    const std::int64_t issued = op.lane == Lane::kCompute
+                                    ? launched(i, t, times)
+                                    : std::min(at(t.arrive_s), std::max(at(0) + 2, at(t.ready_s)));
     launch(issued, "cudaLaunchKernel", "");
     communication(op, group, ranks, size, words_of(op.collective).metadata, stream_of(op), at(t.arrive_s), at(t.end_s));
   }
@@ -267,20 +317,22 @@ class RankWriter {
     communication(send, group, ranks, 2, "recv", forward ? 18 : 19, std::min(begin, free), free);
   }
 
-  void communication(const Op& op, const std::string& group, const std::string& ranks, int size, std::string_view metadata, int stream, std::int64_t begin,
-                     std::int64_t end) {
+  void communication(const Op& op, const std::string& group, const std::string& ranks, int size,
+                     std::string_view metadata, int stream, std::int64_t begin, std::int64_t end) {
     const auto elements = static_cast<std::int64_t>(std::llround(op.bytes / 2));
     const bool gathers = op.collective == collective::Op::kAllGather;
     const bool scatters = op.collective == collective::Op::kReduceScatter;
     std::string sizes;
     if (elements > 0) {
-      sizes = fmt::format(R"j("In msg nelems":{},"Out msg nelems":{},)j", gathers ? elements / size : elements, scatters ? elements / size : elements);
+      sizes = fmt::format(R"j("In msg nelems":{},"Out msg nelems":{},)j", gathers ? elements / size : elements,
+                          scatters ? elements / size : elements);
     }
     const std::string_view words = op.work == Work::kNorm ? description_of(Meet::kWorld) : description_of(op.meet);
-    event(fmt::format(R"j("ph":"X","cat":"kernel","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{"stream":{},"device":{},"correlation":{},)j"
-                      R"j("Collective name":"{}",{}"Group size":{},"dtype":"BFloat16","Process Group Name":"{}","Process Group Description":"{}","Process Group Ranks":"{}"}})j",
-                      words_of(op.collective).kernel, rank_, stream, us(begin), us(std::max<std::int64_t>(0, end - begin)), stream, rank_, correlation_, metadata,
-                      sizes, size, group, words, ranks));
+    event(fmt::format(
+        R"j("ph":"X","cat":"kernel","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{"stream":{},"device":{},"correlation":{},)j"
+        R"j("Collective name":"{}",{}"Group size":{},"dtype":"BFloat16","Process Group Name":"{}","Process Group Description":"{}","Process Group Ranks":"{}"}})j",
+        words_of(op.collective).kernel, rank_, stream, us(begin), us(std::max<std::int64_t>(0, end - begin)), stream,
+        rank_, correlation_, metadata, sizes, size, group, words, ranks));
   }
 
   const Simulated& s_;
@@ -313,11 +365,14 @@ std::vector<int> timeline_ranks(const Simulated& s, int most) {
   return ranks;
 }
 
-std::string timeline_json(const parallel::Job& job, const Simulated& s, std::span<const engine::Run> steps, const std::vector<int>& ranks) {
-  std::string out = fmt::format(R"j({{"schemaVersion":1,"deviceProperties":[{{"id":0,"name":"{}"}}],)j", job.accelerator.name);
+std::string timeline_json(const parallel::Job& job, const Simulated& s, std::span<const engine::Run> steps,
+                          const std::vector<int>& ranks) {
+  std::string out =
+      fmt::format(R"j({{"schemaVersion":1,"deviceProperties":[{{"id":0,"name":"{}"}}],)j", job.accelerator.name);
   const std::string own = ranks.size() == 1 ? fmt::format(R"j("rank":{},)j", ranks.front()) : std::string();
-  out += fmt::format(R"j("distributedInfo":{{"backend":"nccl",{}"world_size":{}}},"displayTimeUnit":"ms","baseTimeNanoseconds":{},"traceName":"simulated","traceEvents":[)j",
-                     own, s.layout.ranks(), kBase_ns);
+  out += fmt::format(
+      R"j("distributedInfo":{{"backend":"nccl",{}"world_size":{}}},"displayTimeUnit":"ms","baseTimeNanoseconds":{},"traceName":"simulated","traceEvents":[)j",
+      own, s.layout.ranks(), kBase_ns);
   for (const int rank : ranks) {
     RankWriter writer(s, rank, out);
     writer.metadata();

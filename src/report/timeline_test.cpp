@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulated steps written as traces and read back by diagnose: the bill must come back, and a planted fault must be named.
+// Simulated steps written as traces and read back by diagnose: the bill must come back, and a planted fault must be
+// named.
 #include <chokepoint/diagnose/diagnose.hpp>
 #include <chokepoint/report/simulate_view.hpp>
 #include <chokepoint/trace/trace.hpp>
@@ -27,7 +28,8 @@ parallel::Job job_on(const char* cluster, int hosts, const char* model, double b
   return job;
 }
 
-Result<Simulated> simulated(const parallel::Job& job, const std::string& strategy, const Imperfections& imperfections = {}) {
+Result<Simulated> simulated(const parallel::Job& job, const std::string& strategy,
+                            const Imperfections& imperfections = {}) {
   TRY_INTO(const parallel::Strategy s, parallel::parse_strategy(strategy));
   engine::SimulateOptions options;
   options.imperfections = imperfections;
@@ -38,7 +40,8 @@ Result<Simulated> simulated(const parallel::Job& job, const std::string& strateg
 diagnose::Diagnosis read_back(const parallel::Job& job, const Simulated& s) {
   std::vector<trace::RankTrace> traces;
   for (int rank = 0; rank < s.layout.ranks(); ++rank) {
-    auto trace = trace::read_chrome_text(timeline_json(job, s, std::span(&s.run, 1), {rank}), "rank" + std::to_string(rank));
+    auto trace =
+        trace::read_chrome_text(timeline_json(job, s, std::span(&s.run, 1), {rank}), "rank" + std::to_string(rank));
     EXPECT_TRUE(trace) << (trace ? "" : trace.error().message);
     EXPECT_EQ(trace->defects.dropped(), 0u);
     traces.push_back(std::move(*trace));
@@ -55,8 +58,9 @@ double item(const diagnose::MeasuredBill& bill, Bill b, bool wait) {
 
 TEST(Timeline, ReadsBackToTheBillOfTheSimulation) {
   const parallel::Job job = job_on("dgx-a100", 2, "llama-2-7b", 32);
-  for (const char* strategy : {"tensor=2 pipeline=2 zero=1 microbatch=1", "pipeline=4 microbatch=1", "tensor=4 microbatch=1 recompute=full",
-                               "pipeline=2 virtual=2 microbatch=1", "tensor=2 context=2 microbatch=1"}) {
+  for (const char* strategy :
+       {"tensor=2 pipeline=2 zero=1 microbatch=1", "pipeline=4 microbatch=1", "tensor=4 microbatch=1 recompute=full",
+        "pipeline=2 virtual=2 microbatch=1", "tensor=2 context=2 microbatch=1"}) {
     const auto s = simulated(job, strategy);
     ASSERT_TRUE(s) << strategy << (s ? "" : s.error().message);
     const diagnose::Diagnosis d = read_back(job, *s);
@@ -77,7 +81,9 @@ TEST(Timeline, ReadsBackToTheBillOfTheSimulation) {
       EXPECT_GE(item(rank.bill, b, false), mine(b) - beside - rounding) << strategy << simulate::name(b);
     }
     // Bubble is waiting for a neighbour's message, or for the others' gradient norm at the end.
-    EXPECT_NEAR(item(rank.bill, Bill::kPipeline, true) + item(rank.bill, Bill::kDataReduce, true), mine(Bill::kBubble), 0.01 * s->step_s) << strategy;
+    EXPECT_NEAR(item(rank.bill, Bill::kPipeline, true) + item(rank.bill, Bill::kDataReduce, true), mine(Bill::kBubble),
+                0.01 * s->step_s)
+        << strategy;
     EXPECT_NEAR(item(rank.bill, Bill::kHost, false), mine(Bill::kHost) + mine(Bill::kOther), rounding) << strategy;
   }
 }
@@ -104,7 +110,8 @@ TEST(Timeline, PipelineChartHasARowPerStage) {
   const auto s = simulated(job, "pipeline=4 microbatch=1");
   ASSERT_TRUE(s);
   const std::string svg = pipeline_svg(*s);
-  for (const char* part : {"<svg", ">stage 0<", ">stage 3<", "forward 0, ", "backward 7, ", "</svg>"}) EXPECT_NE(svg.find(part), std::string::npos) << part;
+  for (const char* part : {"<svg", ">stage 0<", ">stage 3<", "forward 0, ", "backward 7, ", "</svg>"})
+    EXPECT_NE(svg.find(part), std::string::npos) << part;
 }
 
 /// One fault, how strong, and the cause that must come first.
@@ -121,9 +128,11 @@ class Faults {
   /// A random job with one fault that costs more than everything that holds back the healthy job, or nothing.
   std::optional<bool> try_one(std::string& told) {
     const int hosts = 1 << draw(0, 1);
-    const parallel::Job job = job_on(draw(0, 1) == 0 ? "dgx-a100" : "dgx-h100", hosts, "llama-2-7b", 8 * hosts * (1 << draw(0, 1)));
+    const parallel::Job job =
+        job_on(draw(0, 1) == 0 ? "dgx-a100" : "dgx-h100", hosts, "llama-2-7b", 8 * hosts * (1 << draw(0, 1)));
     const int stages = 1 << draw(0, 2);
-    const std::string strategy = "tensor=" + std::to_string(1 << draw(0, 1)) + " pipeline=" + std::to_string(stages) + " zero=" + std::to_string(draw(0, 1)) + " microbatch=1";
+    const std::string strategy = "tensor=" + std::to_string(1 << draw(0, 1)) + " pipeline=" + std::to_string(stages) +
+                                 " zero=" + std::to_string(draw(0, 1)) + " microbatch=1";
     const auto healthy = simulated(job, strategy);
     if (!healthy) return std::nullopt;
     const Planted fault = plant(*healthy, stages, hosts);
@@ -132,10 +141,12 @@ class Faults {
     EXPECT_TRUE(sick);
     const diagnose::Diagnosis before = read_back(job, *healthy);
     const double largest = before.causes.empty() ? 0 : before.causes.front().cost_s;
-    if (sick->step_s - healthy->step_s < 1.5 * largest + 0.02 * healthy->step_s) return std::nullopt;  // not what holds this job back most
+    if (sick->step_s - healthy->step_s < 1.5 * largest + 0.02 * healthy->step_s)
+      return std::nullopt;  // not what holds this job back most
     const diagnose::Diagnosis d = read_back(job, *sick);
     if (d.causes.empty()) return false;
-    told = strategy + " on " + std::to_string(hosts) + " hosts: planted " + fault.cause + " " + fault.where + ", named " + d.causes.front().id + " " + d.causes.front().where;
+    told = strategy + " on " + std::to_string(hosts) + " hosts: planted " + fault.cause + " " + fault.where +
+           ", named " + d.causes.front().id + " " + d.causes.front().where;
     return d.causes.front().id == fault.cause && (fault.where.empty() || d.causes.front().where == fault.where);
   }
 
@@ -186,7 +197,7 @@ TEST(Timeline, DiagnoseNamesThePlantedFaultFirst) {
     if (!*right) misses += told + "\n";
   }
   EXPECT_EQ(tried, 40);
-  EXPECT_GE(named, 33) << misses;  // what is left: exposed transfers that cost about as much as the fault
+  EXPECT_GE(named, 39) << misses;
 }
 
 }  // namespace

@@ -19,11 +19,14 @@ void add(PassPieces& to, const Pass& pass) {
 
 }  // namespace
 
-Pieces step_pieces(const StepContext& c, const collective::Cost& hop, double send_s, bool blocking, const Prediction& prediction) {
+Pieces step_pieces(const StepContext& c, const collective::Cost& hop, double send_s, bool blocking,
+                   const Prediction& prediction) {
   Pieces p;
-  p.groups = {c.groups.tensor, c.groups.context, c.groups.expert, c.groups.data, c.groups.shard, c.groups.replicate, c.groups.stage_distance};
+  p.groups = {c.groups.tensor, c.groups.context,   c.groups.expert,        c.groups.data,
+              c.groups.shard,  c.groups.replicate, c.groups.stage_distance};
   p.activation_bytes = c.tokens * c.job.model.hidden * 2;
-  p.send = {collective::Op::kSendRecv, send_s, hop.latency_s + send_s - hop.time_s, p.activation_bytes / c.strategy.tensor};
+  p.send = {collective::Op::kSendRecv, send_s, hop.latency_s + send_s - hop.time_s,
+            p.activation_bytes / c.strategy.tensor};
   p.send_wire_s = std::max(0.0, hop.time_s - hop.latency_s);
   p.blocking_sends = blocking;
   p.interference = interference(c.job.accelerator, c.constants);
@@ -34,8 +37,8 @@ Pieces step_pieces(const StepContext& c, const collective::Cost& hop, double sen
   return p;
 }
 
-StagePieces stage_pieces(const StepContext& c, const LayerCost& layer, const EndCost* first, const EndCost* last, const StageCost& stage,
-                         const StageHost& host) {
+StagePieces stage_pieces(const StepContext& c, const LayerCost& layer, const EndCost* first, const EndCost* last,
+                         const StageCost& stage, const StageHost& host) {
   StagePieces s;
   s.layers = static_cast<int>(stage.layers);
   s.forward = pieces_of(layer.forward);

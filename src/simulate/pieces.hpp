@@ -18,10 +18,11 @@ struct StageHost {
 };
 
 /// All but the stages. `send_s`: a transfer between stages with what follows it on the other side.
-Pieces step_pieces(const StepContext& context, const collective::Cost& hop, double send_s, bool blocking, const Prediction& prediction);
+Pieces step_pieces(const StepContext& context, const collective::Cost& hop, double send_s, bool blocking,
+                   const Prediction& prediction);
 /// `first`, `last`: embedding and head where the stage holds them, else null.
-StagePieces stage_pieces(const StepContext& context, const LayerCost& layer, const EndCost* first, const EndCost* last, const StageCost& stage,
-                         const StageHost& host);
+StagePieces stage_pieces(const StepContext& context, const LayerCost& layer, const EndCost* first, const EndCost* last,
+                         const StageCost& stage, const StageHost& host);
 /// First and last stage add up the gradients of the embedding they share.
 TransferPieces tied_pieces(const StepContext& context, double embedding_parameters);
 

@@ -28,16 +28,17 @@ struct Run {
   std::vector<double> out_busy_s;  ///< by host class: seconds at full rate that left its network interfaces
   std::vector<double> in_busy_s;
   std::size_t events = 0;
-  std::size_t flows = 0;           ///< transfers that shared links
+  std::size_t flows = 0;  ///< transfers that shared links
 };
 
 /// What transfers share.
 struct Wires {
-  bool contention = true;          ///< false: each transfer as if alone
-  double host_bytes_per_s = 0;     ///< of one host into the fabric, per direction; 0: one host
+  bool contention = true;       ///< false: each transfer as if alone
+  double host_bytes_per_s = 0;  ///< of one host into the fabric, per direction; 0: one host
 };
 
-Result<Run> run(const StepGraph& graph, const Fold& fold, const Layout& layout, const Imperfections& imperfections, const Wires& wires);
+Result<Run> run(const StepGraph& graph, const Fold& fold, const Layout& layout, const Imperfections& imperfections,
+                const Wires& wires);
 
 struct SimulateOptions {
   bool folded = true;
@@ -62,24 +63,26 @@ struct Simulated {
 };
 
 /// `strategy` may leave data degree and accumulation to be derived.
-Result<Simulated> simulate_step(const simulate::Predictor& predictor, const parallel::Strategy& strategy, const SimulateOptions& options);
+Result<Simulated> simulate_step(const simulate::Predictor& predictor, const parallel::Strategy& strategy,
+                                const SimulateOptions& options);
 
 /// Times between [0, end) that a class spent per class of the bill, and of it waiting; sums to the run's end.
-void bill_class(const StepGraph& graph, const Fold& fold, const Run& run, std::size_t rank_class, std::array<double, simulate::kBillCount>& bill,
-                std::array<double, simulate::kBillCount>& wait_s);
+void bill_class(const StepGraph& graph, const Fold& fold, const Run& run, std::size_t rank_class,
+                std::array<double, simulate::kBillCount>& bill, std::array<double, simulate::kBillCount>& wait_s);
 
 /// Step times over many draws, and what each kind of imperfection costs.
 struct Spread {
-  double even_s = 0;               ///< without imperfections
-  std::vector<double> step_s;      ///< by step, as drawn
+  double even_s = 0;           ///< without imperfections
+  std::vector<double> step_s;  ///< by step, as drawn
   double mean_s = 0, p10_s = 0, p50_s = 0, p90_s = 0;
   struct Loss {
     std::string cause;
-    double cost_s = 0;             ///< mean step time less the mean without this cause
+    double cost_s = 0;  ///< mean step time less the mean without this cause
   };
   std::vector<Loss> losses;
-  int meetings = 0;                ///< collectives in which a rank waits for others, per step
+  int meetings = 0;  ///< collectives in which a rank waits for others, per step
 };
-Result<Spread> simulate_spread(const simulate::Predictor& predictor, const parallel::Strategy& strategy, const SimulateOptions& options, int steps);
+Result<Spread> simulate_spread(const simulate::Predictor& predictor, const parallel::Strategy& strategy,
+                               const SimulateOptions& options, int steps);
 
 }  // namespace chokepoint::engine

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Ranks that behave alike. Two ranks are of one class if they have the same stage and the same imperfections, and their
-// groups, neighbours and hosts are made of the same classes: the coarsest equitable partition, found by refining colours
-// from rank coordinates. One representative per class then stands for all, with links loaded by multiplicity.
+// groups, neighbours and hosts are made of the same classes: the coarsest equitable partition, found by refining
+// colours from rank coordinates. One representative per class then stands for all, with links loaded by multiplicity.
 //
 //   const Fold fold = fold_ranks(layout, imperfections, true);
 //   fold.classes.size()  // = pipeline stages where nothing differs
@@ -18,9 +18,9 @@ struct Layout {
   int data = 1;
   int pipeline = 1;
   int expert = 1;
-  int shard = 1;          ///< ranks (data x context) that share one copy of the sharded state
+  int shard = 1;  ///< ranks (data x context) that share one copy of the sharded state
   int gpus_per_host = 8;
-  bool tied = false;      ///< first and last stage meet over the embedding
+  bool tied = false;  ///< first and last stage meet over the embedding
 
   int stage_ranks() const { return tensor * context * data; }
   int ranks() const { return stage_ranks() * pipeline; }
@@ -35,25 +35,25 @@ struct Layout {
 };
 
 struct RankClass {
-  int representative = 0;       ///< lowest rank
+  int representative = 0;  ///< lowest rank
   int stage = 0;
-  int count = 0;                ///< ranks
-  int host = 0;                 ///< class of its host
-  int next = -1;                ///< class of the rank one stage on (round the end), -1: one stage
+  int count = 0;  ///< ranks
+  int host = 0;   ///< class of its host
+  int next = -1;  ///< class of the rank one stage on (round the end), -1: one stage
   int previous = -1;
   std::array<int, kMeetCount> group{};  ///< index into Fold::groups, -1: alone
 };
 
 struct GroupClass {
   Meet meet = Meet::kNobody;
-  std::vector<int> members;     ///< classes, ascending
-  int size = 1;                 ///< ranks of one group
+  std::vector<int> members;  ///< classes, ascending
+  int size = 1;              ///< ranks of one group
   struct OnHost {
-    int host = 0;               ///< class
-    int groups = 1;             ///< groups of this class that a host of the class holds members of
+    int host = 0;    ///< class
+    int groups = 1;  ///< groups of this class that a host of the class holds members of
   };
-  std::vector<OnHost> hosts;    ///< host classes that a group of this class touches
-  int spans_hosts = 1;          ///< hosts of one group
+  std::vector<OnHost> hosts;  ///< host classes that a group of this class touches
+  int spans_hosts = 1;        ///< hosts of one group
 };
 
 struct HostClass {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The graph of one optimizer step: what a rank of each pipeline stage does, in which order, and what it waits for. Ranks
-// of a stage share the graph; they may differ in speed (fold.hpp says which do).
+// The graph of one optimizer step: what a rank of each pipeline stage does, in which order, and what it waits for.
+// Ranks of a stage share the graph; they may differ in speed (fold.hpp says which do).
 //
 //   TRY_INTO(const StepGraph graph, build_graph(predictor.pieces(strategy), strategy));
 //   graph.stages[0].ops.size()
@@ -20,15 +20,25 @@ namespace chokepoint::engine {
 
 /// What an operation does.
 enum class Work : std::uint8_t {
-  kForward, kBackward, kRecompute, kWeightGradient,
-  kHost,                       ///< the device waits for launches and Python
-  kTensor, kContext, kExpert,  ///< exposed part of the collectives inside a pass
-  kSendForward, kSendBackward,
-  kGather,                     ///< parameters of a unit (ZeRO-3, FSDP)
-  kParameters,                 ///< bucket of updated parameters (ZeRO-1, 2)
-  kReduce, kReplicate, kTied,
-  kNorm,                       ///< gradient norm: all ranks meet before the optimizer
-  kOptimizer, kOffload, kFixed,
+  kForward,
+  kBackward,
+  kRecompute,
+  kWeightGradient,
+  kHost,  ///< the device waits for launches and Python
+  kTensor,
+  kContext,
+  kExpert,  ///< exposed part of the collectives inside a pass
+  kSendForward,
+  kSendBackward,
+  kGather,      ///< parameters of a unit (ZeRO-3, FSDP)
+  kParameters,  ///< bucket of updated parameters (ZeRO-1, 2)
+  kReduce,
+  kReplicate,
+  kTied,
+  kNorm,  ///< gradient norm: all ranks meet before the optimizer
+  kOptimizer,
+  kOffload,
+  kFixed,
 };
 inline constexpr int kWorkCount = 19;
 std::string_view name(Work work);
@@ -63,7 +73,7 @@ struct StageGraph {
   std::vector<Op> ops;
   std::vector<std::uint32_t> successor_begin;  ///< ops.size() + 1 offsets into `successors`
   std::vector<std::uint32_t> successors;
-  std::vector<std::uint16_t> waits_for;        ///< dependencies of each op, a received message included
+  std::vector<std::uint16_t> waits_for;  ///< dependencies of each op, a received message included
   std::array<std::vector<std::uint32_t>, kLaneCount> lanes;
   std::array<std::uint32_t, kMeetCount> meetings{};  ///< operations of each kind of meeting
 };
@@ -75,13 +85,15 @@ struct StepGraph {
 };
 
 struct GraphOptions {
-  bool by_layer = false;         ///< an operation per layer even where a whole pass would do: timelines, jitter
+  bool by_layer = false;  ///< an operation per layer even where a whole pass would do: timelines, jitter
   std::size_t most_ops = 20'000'000;
 };
 
 /// Refuses what has no end (cycles) or no sensible size, in one message.
-Result<StepGraph> build_graph(const simulate::Pieces& pieces, const parallel::Strategy& strategy, const GraphOptions& options = {});
-/// Success when every operation can run: lanes, dependencies and messages together have no cycle, and all indices exist.
+Result<StepGraph> build_graph(const simulate::Pieces& pieces, const parallel::Strategy& strategy,
+                              const GraphOptions& options = {});
+/// Success when every operation can run: lanes, dependencies and messages together have no cycle, and all indices
+/// exist.
 Result<bool> check(const StepGraph& graph);
 
 /// One pass of one micro-batch through one chunk.
@@ -96,7 +108,7 @@ struct Slot {
 /// Seconds of one micro-batch on a stage, for schedules that order by time.
 struct SlotTimes {
   double forward_s = 0;
-  double backward_s = 0;         ///< without the part below
+  double backward_s = 0;  ///< without the part below
   double weight_gradient_s = 0;
 };
 

@@ -11,17 +11,17 @@ namespace chokepoint::engine {
 
 struct SlowRank {
   int rank = 0;
-  double factor = 1;        ///< its kernels take so many times longer
+  double factor = 1;  ///< its kernels take so many times longer
 };
 
 struct SlowHost {
   int host = 0;
-  double share = 1;         ///< of its network bandwidth that is left, above 0
+  double share = 1;  ///< of its network bandwidth that is left, above 0
 };
 
 struct Stall {
   int rank = 0;
-  double seconds = 0;       ///< the device waits so long before its first kernel of a step
+  double seconds = 0;  ///< the device waits so long before its first kernel of a step
   int every_steps = 1;
 };
 
@@ -35,7 +35,7 @@ struct Imperfections {
   double expert_imbalance = 1;    ///< load of the fullest expert rank over the mean
   double expert_share = 0;        ///< of a layer's computation that the experts do; filled in by simulate_step
   std::uint64_t seed = 1;
-  int step = 0;                   ///< which step of the run: stalls and draws differ by step
+  int step = 0;  ///< which step of the run: stalls and draws differ by step
 
   bool any() const;
   bool every_rank_differs() const { return jitter > 0; }
@@ -49,7 +49,8 @@ Result<bool> check(const Imperfections& imperfections, int ranks, int hosts);
 
 /// Factor on the work of an operation: slow rank, jitter, sequence lengths, experts. 1 without imperfections.
 /// `compute`: kernels of a pass; else a collective of the expert group.
-double work_factor(const Imperfections& imperfections, int rank, int data_index, int micro_batch, std::uint64_t op, bool last_stage, bool hot_expert);
+double work_factor(const Imperfections& imperfections, int rank, int data_index, int micro_batch, std::uint64_t op,
+                   bool last_stage, bool hot_expert);
 /// Seconds that the rank stalls before this step.
 double stall_s(const Imperfections& imperfections, int rank);
 
