@@ -45,7 +45,7 @@ struct Stream {
   std::vector<char> data;
   std::vector<MPI_Request> requests;
   bool ended = false;              ///< sender: the last message is under way; receiver: it has come
-  double first_s = 0, last_s = 0;  ///< receiver: times of the first message after the warm part, and of the last in time
+  double first_s = 0, last_s = 0;  ///< receiver: times of the last message of the warm part, and of the last in the window
   double bytes = 0;                ///< received between the two
 };
 
@@ -64,9 +64,12 @@ void advance(Stream& stream, std::size_t slot, const MPI_Status& status, double 
     post(stream, slot, stream.ended);
     return;
   }
-  if (now_s >= kWarmShare * window_s && now_s <= window_s) {
-    if (stream.first_s == 0) stream.first_s = now_s;
-    else stream.bytes += stream.length;
+  // Counting begins with the last message of the warm part. Were it the first after it, a receiver that the processor
+  // left alone for a while would count what piled up meanwhile without the time that it took.
+  if (now_s < kWarmShare * window_s || stream.first_s == 0) {
+    stream.first_s = now_s;
+  } else if (now_s <= window_s) {
+    stream.bytes += stream.length;
     stream.last_s = now_s;
   }
   if (status.MPI_TAG >= kStopTag) stream.ended = true;
