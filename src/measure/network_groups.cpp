@@ -21,7 +21,7 @@ using namespace topology;
 namespace {
 
 constexpr int kMostExchanges = 48;  ///< experiments spent on finding groups
-constexpr double kSharedWindows = 3;  ///< flows over one way are watched longer: they take turns in its queue
+constexpr double kSharedWindows = 6;  ///< flows over one way are watched longer: they take turns in its queue
 constexpr double kFastShare = 0.93; ///< of the ends' rates: above it a pair shares nothing that matters
 
 /// Sets of hosts that stand together.
