@@ -8,7 +8,9 @@ namespace chokepoint::cli {
 
 void add_report_options(CLI::App& command, ReportFiles& files) {
   command.add_option("--html", files.html, "also write one self-contained page with pictures to this file");
-  command.add_option("--markdown", files.markdown, "print Markdown for an issue or a ticket, or write it to this file")->expected(0, 1)->default_str("-");
+  command.add_option("--markdown", files.markdown, "print Markdown for an issue or a ticket, or write it to this file")
+      ->expected(0, 1)
+      ->default_str("-");
   command.add_option("--csv", files.csv, "also write the figures as CSV to this file");
 }
 
@@ -19,11 +21,14 @@ Result<bool> check_reports(const ReportFiles& files, const CommonOptions& common
     if (repeated) return fail("stands for two outputs", {output, 0, 0}, {"give each its own file"});
     inputs.push_back(output);
   }
-  if (files.prints_markdown() && common.json) return fail("--markdown and --json cannot both be printed", {}, {"give one of them a file: --markdown report.md, --out result.json"});
+  if (files.prints_markdown() && common.json)
+    return fail("--markdown and --json cannot both be printed", {},
+                {"give one of them a file: --markdown report.md, --out result.json"});
   return true;
 }
 
-Result<std::string> write_reports(const ReportFiles& files, const ReportMakers& make, const std::function<std::string()>& text) {
+Result<std::string> write_reports(const ReportFiles& files, const ReportMakers& make,
+                                  const std::function<std::string()>& text) {
   if (!files.html.empty()) {
     if (auto done = write_text_file(files.html, make.html()); !done) return tl::make_unexpected(done.error());
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// --html, --markdown and --csv: the result as files, beside what is printed. Markdown without a file is printed instead.
+// --html, --markdown and --csv: the result as files, beside what is printed. Markdown without a file is printed
+// instead.
 #include <functional>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ struct ReportMakers {
   std::function<std::string()> csv;
 };
 /// Writes the files; gives the Markdown when that is to be printed, else `text()`.
-Result<std::string> write_reports(const ReportFiles& files, const ReportMakers& make, const std::function<std::string()>& text);
+Result<std::string> write_reports(const ReportFiles& files, const ReportMakers& make,
+                                  const std::function<std::string()>& text);
 
 }  // namespace chokepoint::cli

@@ -52,7 +52,8 @@ std::vector<CollectiveSum> summed_collectives(const diagnose::Diagnosis& d) {
   }
   std::vector<CollectiveSum> sums;
   for (auto& [key, tally] : tallies) sums.push_back(closed(tally));
-  std::stable_sort(sums.begin(), sums.end(), [](const auto& a, const auto& b) { return a.wire_ns + a.wait_ns > b.wire_ns + b.wait_ns; });
+  std::stable_sort(sums.begin(), sums.end(),
+                   [](const auto& a, const auto& b) { return a.wire_ns + a.wait_ns > b.wire_ns + b.wait_ns; });
   return sums;
 }
 

@@ -9,14 +9,14 @@ namespace chokepoint::report {
 
 struct CollectiveSum {
   std::string group;
-  std::string op;                        ///< "?" where the traces do not say
+  std::string op;  ///< "?" where the traces do not say
   std::int64_t bytes = -1;
   int count = 0;
   std::int64_t wire_ns = 0;
   std::int64_t wait_ns = 0;
-  double bus_bytes_per_s = 0;            ///< mean over those where it is known; 0: none
+  double bus_bytes_per_s = 0;  ///< mean over those where it is known; 0: none
   double expected_bus_bytes_per_s = 0;
-  int late_rank = -1;                    ///< most often last to come
+  int late_rank = -1;  ///< most often last to come
   int late_count = 0;
 };
 /// Longest wire and wait first.

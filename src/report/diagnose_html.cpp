@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data of page_diagnose.js: the document of --json without what only programs need, collectives also summed by kind.
+// The data of page_diagnose.js: the document of --json without what only programs need, collectives also summed by
+// kind.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -38,10 +39,17 @@ Page page_of(const std::string& sentence, std::string fallback, std::string fact
 Json groups_json(const Diagnosis& d) {
   Json out = Json::array();
   for (const CollectiveSum& s : summed_collectives(d)) {
-    out.push_back({{"group", s.group}, {"op", s.op}, {"bytes", s.bytes >= 0 ? Json(s.bytes) : Json(nullptr)}, {"count", s.count}, {"wire_s", seconds_of(s.wire_ns)},
-                   {"wait_s", seconds_of(s.wait_ns)}, {"bus_bytes_per_s", s.bus_bytes_per_s > 0 ? Json(s.bus_bytes_per_s) : Json(nullptr)},
-                   {"expected_bus_bytes_per_s", s.expected_bus_bytes_per_s > 0 ? Json(s.expected_bus_bytes_per_s) : Json(nullptr)},
-                   {"late_rank", s.late_rank >= 0 ? Json(s.late_rank) : Json(nullptr)}, {"late_count", s.late_count}});
+    out.push_back({{"group", s.group},
+                   {"op", s.op},
+                   {"bytes", s.bytes >= 0 ? Json(s.bytes) : Json(nullptr)},
+                   {"count", s.count},
+                   {"wire_s", seconds_of(s.wire_ns)},
+                   {"wait_s", seconds_of(s.wait_ns)},
+                   {"bus_bytes_per_s", s.bus_bytes_per_s > 0 ? Json(s.bus_bytes_per_s) : Json(nullptr)},
+                   {"expected_bus_bytes_per_s",
+                    s.expected_bus_bytes_per_s > 0 ? Json(s.expected_bus_bytes_per_s) : Json(nullptr)},
+                   {"late_rank", s.late_rank >= 0 ? Json(s.late_rank) : Json(nullptr)},
+                   {"late_count", s.late_count}});
   }
   return out;
 }
@@ -87,7 +95,10 @@ std::string diagnose_html(const Diagnosis& d, const Words& words) {
   }
   data["collective_groups"] = groups_json(d);
   data["collectives"] = longest(std::move(data["collectives"]));
-  return html_page(page_of(words(d.choke_point), words("Where the time of {} ranks went", {std::to_string(d.ranks.size())}), file_list(d), std::move(data)), words);
+  return html_page(
+      page_of(words(d.choke_point), words("Where the time of {} ranks went", {std::to_string(d.ranks.size())}),
+              file_list(d), std::move(data)),
+      words);
 }
 
 std::string straggler_html(const StragglerReport& r, const Words& words) {
@@ -95,7 +106,9 @@ std::string straggler_html(const StragglerReport& r, const Words& words) {
 }
 
 std::string hang_html(const HangReport& r, const Words& words) {
-  return html_page(page_of(words(r.verdict), words("No rank hangs"), words("{} flight recorder dumps", {std::to_string(r.dumps)}), hang_data(r)), words);
+  return html_page(page_of(words(r.verdict), words("No rank hangs"),
+                           words("{} flight recorder dumps", {std::to_string(r.dumps)}), hang_data(r)),
+                   words);
 }
 
 std::string log_html(const LogReport& r, const Words& words) {

@@ -7,12 +7,21 @@ std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
       // Control characters may stand in file names, not in a page.
-      default: out += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
     }
   }
   return out;
@@ -22,18 +31,38 @@ std::string markdown_cell(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '|': out += "\\|"; break;
-      case '<': out += "&lt;"; break;
-      case '&': out += "&amp;"; break;
-      case '*': case '_': case '`': case '[': case ']': case '\\': out += '\\'; out += c; break;
-      case '\n': case '\r': case '\t': out += ' '; break;
-      default: out += c;
+      case '|':
+        out += "\\|";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '*':
+      case '_':
+      case '`':
+      case '[':
+      case ']':
+      case '\\':
+        out += '\\';
+        out += c;
+        break;
+      case '\n':
+      case '\r':
+      case '\t':
+        out += ' ';
+        break;
+      default:
+        out += c;
     }
   }
   return out;
 }
 
-std::string markdown_table(const std::vector<std::string>& heads, const std::vector<std::vector<std::string>>& rows, std::string_view right) {
+std::string markdown_table(const std::vector<std::string>& heads, const std::vector<std::vector<std::string>>& rows,
+                           std::string_view right) {
   const auto line = [](const std::vector<std::string>& cells) {
     std::string out = "|";
     for (const std::string& cell : cells) out += " " + markdown_cell(cell) + " |";

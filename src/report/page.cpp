@@ -27,10 +27,17 @@ std::string script_text(const Json& json) {
   out.reserve(plain.size());
   for (const char c : plain) {
     switch (c) {
-      case '<': out += "\\u003c"; break;
-      case '>': out += "\\u003e"; break;
-      case '&': out += "\\u0026"; break;
-      default: out += c;
+      case '<':
+        out += "\\u003c";
+        break;
+      case '>':
+        out += "\\u003e";
+        break;
+      case '&':
+        out += "\\u0026";
+        break;
+      default:
+        out += c;
     }
   }
   return out;
@@ -38,8 +45,9 @@ std::string script_text(const Json& json) {
 
 /// Sentences in the data; what programs compare (kinds, names of classes, strategies) stays.
 void translate(Json& value, const Words& words) {
-  static constexpr std::array<std::string_view, 15> kSentences{"where", "change", "reason", "assumptions", "suspect", "what", "remedy", "differences",
-                                                               "would_fit", "choke_point", "notes", "evidence", "link", "family", "cause"};
+  static constexpr std::array<std::string_view, 15> kSentences{
+      "where",     "change",      "reason", "assumptions", "suspect", "what",   "remedy", "differences",
+      "would_fit", "choke_point", "notes",  "evidence",    "link",    "family", "cause"};
   if (words.entries().empty()) return;
   const auto text = [&words](Json& v) {
     if (v.is_string()) v = words(v.get_ref<const std::string&>());
@@ -49,8 +57,10 @@ void translate(Json& value, const Words& words) {
   } else if (value.is_object()) {
     for (auto& [key, item] : value.items()) {
       const bool sentence = std::find(kSentences.begin(), kSentences.end(), key) != kSentences.end();
-      if (sentence && item.is_string()) text(item);
-      else if (sentence && item.is_array()) for (Json& line : item) text(line);
+      if (sentence && item.is_string())
+        text(item);
+      else if (sentence && item.is_array())
+        for (Json& line : item) text(line);
       if (item.is_structured()) translate(item, words);
     }
   }

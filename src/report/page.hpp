@@ -9,10 +9,10 @@
 namespace chokepoint::report {
 
 struct Page {
-  std::string kind;                ///< "chokepoint predict": small, above the verdict
-  std::string verdict;             ///< one sentence, the heading; readable without scripts
-  std::string facts;               ///< what it is about, lines
-  std::string_view script;         ///< embedded page_*.js
+  std::string kind;         ///< "chokepoint predict": small, above the verdict
+  std::string verdict;      ///< one sentence, the heading; readable without scripts
+  std::string facts;        ///< what it is about, lines
+  std::string_view script;  ///< embedded page_*.js
   nlohmann::ordered_json data;
 };
 /// The page, with its data and words in the given language.

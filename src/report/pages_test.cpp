@@ -20,14 +20,17 @@ using testing::HasSubstr;
 using testing::Not;
 
 parallel::Job small_job() {
-  auto file = job::read_job("model: llama-3-8b\ncluster: dgx-a100\nhosts: 2\nbatch: 64\nsequence: 4096\nusd_per_accelerator_hour: 2\n", "job.yaml", {});
+  auto file = job::read_job(
+      "model: llama-3-8b\ncluster: dgx-a100\nhosts: 2\nbatch: 64\nsequence: 4096\nusd_per_accelerator_hour: 2\n",
+      "job.yaml", {});
   return file ? file->job : parallel::Job{};
 }
 
 const PredictReport& prediction() {
   static const parallel::Job job = small_job();
   static const simulate::Prediction predicted = [] {
-    auto p = simulate::Predictor(job).predict(*parallel::parse_strategy("tensor=4 pipeline=2 zero=1 microbatch=1")).value();
+    auto p =
+        simulate::Predictor(job).predict(*parallel::parse_strategy("tensor=4 pipeline=2 zero=1 microbatch=1")).value();
     simulate::find_choke_points(job, p);
     return p;
   }();
@@ -38,20 +41,27 @@ const PredictReport& prediction() {
 /// The page as XML: a page that is not well-formed fails here.
 pugi::xml_document parsed(const std::string& page) {
   pugi::xml_document document;
-  const auto result = document.load_string(page.c_str(), pugi::parse_default | pugi::parse_doctype | pugi::parse_ws_pcdata);
-  EXPECT_TRUE(result) << result.description() << " near " << page.substr(static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, result.offset - 40)), 80);
+  const auto result =
+      document.load_string(page.c_str(), pugi::parse_default | pugi::parse_doctype | pugi::parse_ws_pcdata);
+  EXPECT_TRUE(result) << result.description() << " near "
+                      << page.substr(static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, result.offset - 40)), 80);
   return document;
 }
 
 Json data_of(const std::string& page) {
-  return Json::parse(parsed(page).find_node([](const pugi::xml_node& n) { return std::string_view(n.attribute("id").value()) == "data"; }).text().get());
+  return Json::parse(
+      parsed(page)
+          .find_node([](const pugi::xml_node& n) { return std::string_view(n.attribute("id").value()) == "data"; })
+          .text()
+          .get());
 }
 
 TEST(PredictPage, IsWellFormedAndRefersToNothingOutside) {
   const std::string page = predict_html(prediction());
   const pugi::xml_document document = parsed(page);
   EXPECT_FALSE(std::string_view(document.child("html").child("body").child("header").child("h1").text().get()).empty());
-  for (const char* outside : {" src=", " href=", "@import", "url(http", "url(//", "import("}) EXPECT_THAT(page, Not(HasSubstr(outside)));
+  for (const char* outside : {" src=", " href=", "@import", "url(http", "url(//", "import("})
+    EXPECT_THAT(page, Not(HasSubstr(outside)));
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));
 }
 
@@ -86,7 +96,8 @@ TEST(PredictPage, ShowsUsersTextAsText) {
 TEST(PredictPage, LeavesAMarkerInAUsersTextAlone) {
   parallel::Job job = prediction().job;
   job.model.name = "@DATA@";
-  EXPECT_EQ(data_of(predict_html({job, prediction().prediction, std::nullopt, {}}))["prediction"]["job"]["model"], "@DATA@");
+  EXPECT_EQ(data_of(predict_html({job, prediction().prediction, std::nullopt, {}}))["prediction"]["job"]["model"],
+            "@DATA@");
 }
 
 const PlanReport& planned() {
@@ -145,9 +156,7 @@ TEST(Markdown, TablesAreEvenAndCarryTheBillTheLadderAndTheChokePoint) {
   EXPECT_THAT(text, HasSubstr("| Choke point | with | step | change |"));
 }
 
-TEST(Markdown, CellsKeepPipesAndMarkupAsText) {
-  EXPECT_EQ(markdown_cell("a|b\nc <b> _x_"), "a\\|b c &lt;b> \\_x\\_");
-}
+TEST(Markdown, CellsKeepPipesAndMarkupAsText) { EXPECT_EQ(markdown_cell("a|b\nc <b> _x_"), "a\\|b c &lt;b> \\_x\\_"); }
 
 TEST(Csv, QuotesWhatItMust) {
   EXPECT_EQ(csv_line({"plain", "a,b", "say \"no\"", ""}), "plain,\"a,b\",\"say \"\"no\"\"\",\n");
@@ -201,14 +210,16 @@ TEST(DiagnosePage, CarriesRanksCausesAndSummedCollectives) {
   const Json data = data_of(page);
   EXPECT_THAT(page, HasSubstr("<h1>Rank 1 &lt;slow&gt;</h1>"));
   ASSERT_EQ(data["ranks"].size(), 2u);
-  EXPECT_NEAR(data["ranks"][0]["bill"]["compute"].get<double>() + data["ranks"][0]["bill"]["data-reduce"].get<double>(), 1e-3, 1e-12);
+  EXPECT_NEAR(data["ranks"][0]["bill"]["compute"].get<double>() + data["ranks"][0]["bill"]["data-reduce"].get<double>(),
+              1e-3, 1e-12);
   ASSERT_EQ(data["collective_groups"].size(), 1u);
   const Json& group = data["collective_groups"][0];
   EXPECT_EQ(group["count"], 2);
   EXPECT_NEAR(group["wire_s"].get<double>(), 2e-4, 1e-12);  // twice 300 - 200 us
   EXPECT_NEAR(group["wait_s"].get<double>(), 4e-4, 1e-12);  // twice 200 - 0 us
   EXPECT_EQ(group["late_rank"], 1);
-  EXPECT_NEAR(data["measured_s"].get<double>() - data["causes"][0]["cost_s"].get<double>(), data["ideal_s"].get<double>(), 1e-12);
+  EXPECT_NEAR(data["measured_s"].get<double>() - data["causes"][0]["cost_s"].get<double>(),
+              data["ideal_s"].get<double>(), 1e-12);
 }
 
 TEST(DiagnoseFiles, MarkdownTablesAreEvenAndCsvHasALineForEachRank) {
@@ -232,7 +243,10 @@ WiringReport wired() {
 
 TEST(WiringPage, NamesTheDearestFindingAndCarriesTheMap) {
   const std::string page = wiring_html(wired());
-  EXPECT_THAT(page, HasSubstr("<h1>1 critical finding; the dearest: GPU3, link &lt;5&gt; is down, costs 500 ms of 2.00 s a step.</h1>"));
+  EXPECT_THAT(
+      page,
+      HasSubstr(
+          "<h1>1 critical finding; the dearest: GPU3, link &lt;5&gt; is down, costs 500 ms of 2.00 s a step.</h1>"));
   const Json data = data_of(page);
   EXPECT_THAT(data["svg"].get<std::string>(), HasSubstr("data-device=\"GPU3\""));
   pugi::xml_document map;
@@ -243,7 +257,8 @@ TEST(WiringPage, NamesTheDearestFindingAndCarriesTheMap) {
 TEST(WiringPage, RenamesTheDataAndNotTheScript) {
   const std::string page = wiring_html(wired(), [](std::string_view text) {
     std::string out(text);
-    for (std::size_t at = out.find("GPU3"); at != std::string::npos; at = out.find("GPU3")) out.replace(at, 4, "device-a");
+    for (std::size_t at = out.find("GPU3"); at != std::string::npos; at = out.find("GPU3"))
+      out.replace(at, 4, "device-a");
     return out;
   });
   EXPECT_THAT(page, Not(HasSubstr("\"where\":\"GPU3\"")));
@@ -251,7 +266,8 @@ TEST(WiringPage, RenamesTheDataAndNotTheScript) {
 }
 
 TEST(PredictPage, DrawsEveryStageOfThePipelineWithoutOverlap) {
-  const auto simulated = engine::simulate_step(simulate::Predictor(prediction().job), prediction().prediction.strategy, {});
+  const auto simulated =
+      engine::simulate_step(simulate::Predictor(prediction().job), prediction().prediction.strategy, {});
   ASSERT_TRUE(simulated);
   PredictReport report = prediction();
   report.simulated = &*simulated;
@@ -276,18 +292,21 @@ TEST(WhatIfPage, CarriesTheStudyAndSaysWhatTheChangeGives) {
   scenario.strategy = prediction().prediction.strategy;
   whatif::StudyOptions options;
   options.sensitivities = true;
-  const auto study = whatif::make_study(scenario, {whatif::parse_change("nvlink=x2").value()}, whatif::shipped_prices(), options);
+  const auto study =
+      whatif::make_study(scenario, {whatif::parse_change("nvlink=x2").value()}, whatif::shipped_prices(), options);
   ASSERT_TRUE(study);
   const std::string page = whatif_html(*study);
   const Json data = data_of(page);
-  const double now = data["now"]["prediction"]["step_time_s"], then = data["answers"][0]["same_strategy"]["prediction"]["step_time_s"];
+  const double now = data["now"]["prediction"]["step_time_s"],
+               then = data["answers"][0]["same_strategy"]["prediction"]["step_time_s"];
   EXPECT_LT(then, now);
   EXPECT_THAT(page, HasSubstr("<h1>With nvlink=x2 a step takes "));
   EXPECT_FALSE(data["sensitivities"]["resources"].empty());
   expect_even_tables(whatif_markdown(*study));
   // A head, the step as it is, the change with the same strategy and planned anew, a line for each resource.
   const std::string csv = whatif_csv(*study);
-  EXPECT_EQ(static_cast<std::size_t>(std::count(csv.begin(), csv.end(), '\n')), 4 + data["sensitivities"]["resources"].size());
+  EXPECT_EQ(static_cast<std::size_t>(std::count(csv.begin(), csv.end(), '\n')),
+            4 + data["sensitivities"]["resources"].size());
 }
 
 }  // namespace

@@ -21,15 +21,21 @@ constexpr std::size_t kMostSpans = 3000;  ///< boxes that a page draws without d
 
 std::string_view kind_of(Work work) {
   switch (work) {
-    case Work::kForward: return "forward";
-    case Work::kBackward: return "backward";
-    case Work::kWeightGradient: return "weight";
-    case Work::kRecompute: return "recompute";
+    case Work::kForward:
+      return "forward";
+    case Work::kBackward:
+      return "backward";
+    case Work::kWeightGradient:
+      return "weight";
+    case Work::kRecompute:
+      return "recompute";
     case Work::kHost:
     case Work::kFixed:
     case Work::kOffload:
-    case Work::kOptimizer: return "optimizer";
-    default: return "communication";
+    case Work::kOptimizer:
+      return "optimizer";
+    default:
+      return "communication";
   }
 }
 
@@ -51,8 +57,8 @@ std::vector<Span> spans_of(const Simulated& s, std::size_t rank_class) {
     const OpTime& t = s.run.times[rank_class][i];
     if (t.end_s <= t.start_s) continue;
     const Span next{t.start_s, t.end_s, kind_of(op.work), op.micro_batch, op.chunk};
-    const bool follows = !spans.empty() && spans.back().micro_batch == next.micro_batch && spans.back().chunk == next.chunk &&
-                         next.start_s <= spans.back().end_s + 1e-9;
+    const bool follows = !spans.empty() && spans.back().micro_batch == next.micro_batch &&
+                         spans.back().chunk == next.chunk && next.start_s <= spans.back().end_s + 1e-9;
     const bool of_pass = follows && next.micro_batch >= 0 && (!is_pass(next.kind) || !is_pass(spans.back().kind));
     if (!follows || (!of_pass && spans.back().kind != next.kind)) {
       spans.push_back(next);
@@ -68,7 +74,8 @@ std::vector<Span> spans_of(const Simulated& s, std::size_t rank_class) {
 double rounded(double seconds) { return std::round(seconds * 1e6) / 1e6; }
 
 Json span_json(const Span& span) {
-  Json out = {{"start_s", rounded(span.start_s)}, {"end_s", rounded(span.end_s)}, {"kind", span.kind}, {"chunk", span.chunk}};
+  Json out = {
+      {"start_s", rounded(span.start_s)}, {"end_s", rounded(span.end_s)}, {"kind", span.kind}, {"chunk", span.chunk}};
   if (span.micro_batch >= 0) out["label"] = std::to_string(span.micro_batch);
   return out;
 }
@@ -79,7 +86,8 @@ Json pipeline_lanes(const Simulated& s) {
   std::vector<std::vector<Span>> lanes;
   std::vector<double> starts;
   for (int stage = 0; stage < std::min(s.layout.pipeline, kMostStages); ++stage) {
-    const auto found = std::find_if(s.fold.classes.begin(), s.fold.classes.end(), [stage](const auto& c) { return c.stage == stage; });
+    const auto found =
+        std::find_if(s.fold.classes.begin(), s.fold.classes.end(), [stage](const auto& c) { return c.stage == stage; });
     if (found == s.fold.classes.end()) continue;
     lanes.push_back(spans_of(s, static_cast<std::size_t>(found - s.fold.classes.begin())));
     for (const Span& span : lanes.back()) starts.push_back(span.start_s);
@@ -90,7 +98,10 @@ Json pipeline_lanes(const Simulated& s) {
     std::nth_element(starts.begin(), starts.begin() + kMostSpans, starts.end());
     until_s = starts[kMostSpans];
   }
-  Json out = {{"span_s", std::min(until_s, s.step_s)}, {"step_s", s.step_s}, {"whole", until_s > s.step_s}, {"lanes", Json::array()}};
+  Json out = {{"span_s", std::min(until_s, s.step_s)},
+              {"step_s", s.step_s},
+              {"whole", until_s > s.step_s},
+              {"lanes", Json::array()}};
   for (std::size_t stage = 0; stage < lanes.size(); ++stage) {
     Json spans = Json::array();
     for (const Span& span : lanes[stage]) {

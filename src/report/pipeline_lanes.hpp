@@ -6,8 +6,8 @@
 
 namespace chokepoint::report {
 
-/// {span_s, step_s, whole, lanes: [{stage, spans: [{start_s, end_s, kind, chunk, label}]}]}; `whole` is false where a long
-/// step is cut after its first part.
+/// {span_s, step_s, whole, lanes: [{stage, spans: [{start_s, end_s, kind, chunk, label}]}]}; `whole` is false where a
+/// long step is cut after its first part.
 nlohmann::ordered_json pipeline_lanes(const engine::Simulated& simulated);
 
 }  // namespace chokepoint::report

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data of page_prediction.js beyond what --json has: memory of every stage, the map of the wiring, titles and prices.
+// The data of page_prediction.js beyond what --json has: memory of every stage, the map of the wiring, titles and
+// prices.
 #include <chokepoint/base/units.hpp>
 
 #include <algorithm>
@@ -55,8 +56,12 @@ Page page_of(std::string kind) {
 Json every_json(const PlanReport& report) {
   Json out = Json::array();
   for (const Prediction& p : report.every) {
-    out.push_back({{"strategy", parallel::to_text(p.strategy)}, {"title", parallel::title(p.strategy)}, {"kind", plan::family_of(report.job, p.strategy)},
-                   {"step_time_s", p.step_time_s}, {"needed_bytes", p.memory.needed_bytes}, {"mfu", p.mfu}});
+    out.push_back({{"strategy", parallel::to_text(p.strategy)},
+                   {"title", parallel::title(p.strategy)},
+                   {"kind", plan::family_of(report.job, p.strategy)},
+                   {"step_time_s", p.step_time_s},
+                   {"needed_bytes", p.memory.needed_bytes},
+                   {"mfu", p.mfu}});
   }
   return out;
 }
@@ -80,7 +85,8 @@ std::string predict_html(const PredictReport& report, const Words& words) {
   const Prediction& p = report.prediction;
   Page page = page_of("chokepoint predict");
   page.verdict = verdict_of(p, words);
-  page.facts = job_heading(report.job, words) + parallel::title(p.strategy) + " \u00b7 " + parallel::to_text(p.strategy);
+  page.facts =
+      job_heading(report.job, words) + parallel::title(p.strategy) + " \u00b7 " + parallel::to_text(p.strategy);
   const Json document = predict_data(report.job, p, report.implied, report.nearest);
   page.data = {{"prediction", document}, {"nearest_runs", document["nearest_runs"]}, {"sources", document["sources"]}};
   if (report.implied) page.data["measured"] = document["measured"];
@@ -95,7 +101,11 @@ std::string plan_html(const PlanReport& report, const Words& words) {
   page.verdict = verdict_of(plan, words);
   page.facts = job_heading(report.job, words);
   const Json document = plan_data(report.job, plan);
-  page.data = {{"plan", true}, {"space", document["space"]}, {"sources", document["sources"]}, {"would_fit", document["would_fit"]}, {"candidates", Json::array()}};
+  page.data = {{"plan", true},
+               {"space", document["space"]},
+               {"sources", document["sources"]},
+               {"would_fit", document["would_fit"]},
+               {"candidates", Json::array()}};
   const bool fits = !plan.candidates.empty();
   if (!fits && !plan.closest) return html_page(page, words);
   const Prediction& best = fits ? plan.candidates.front() : *plan.closest;

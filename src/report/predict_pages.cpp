@@ -14,15 +14,17 @@ using simulate::Prediction;
 namespace {
 
 std::string misfit(const Prediction& p, const Words& words) {
-  return words("{} does not fit: {} needed of {} usable on the fullest rank.",
-               {parallel::title(p.strategy), format_bytes(p.memory.needed_bytes), format_bytes(p.memory.capacity_bytes)});
+  return words(
+      "{} does not fit: {} needed of {} usable on the fullest rank.",
+      {parallel::title(p.strategy), format_bytes(p.memory.needed_bytes), format_bytes(p.memory.capacity_bytes)});
 }
 
 std::string held_back(const Prediction& p, const Words& words) {
   if (p.choke_points.empty()) return words("No single better resource would shorten it by more than 0.2 %.");
   const simulate::ChokePoint& c = p.choke_points.front();
-  return words("What holds it back most: {}; {} % with {}.",
-               {words(c.where), fmt::format("{:+.0f}", 100 * (c.step_time_if_changed_s / p.step_time_s - 1)), words(c.change)});
+  return words(
+      "What holds it back most: {}; {} % with {}.",
+      {words(c.where), fmt::format("{:+.0f}", 100 * (c.step_time_if_changed_s / p.step_time_s - 1)), words(c.change)});
 }
 
 }  // namespace
@@ -42,8 +44,9 @@ std::string verdict_of(const plan::Plan& plan, const Words& words) {
   }
   const Prediction& best = plan.candidates.front();
   return words("Best of {} strategies that fit: {}, {} \u00b1 {} % a step, {} % of the peak.",
-               {format_count(static_cast<double>(plan.evaluated)), parallel::title(best.strategy), format_duration(best.step_time_s),
-                std::to_string(band_percent(best)), fmt::format("{:.1f}", 100 * best.mfu)}) +
+               {format_count(static_cast<double>(plan.evaluated)), parallel::title(best.strategy),
+                format_duration(best.step_time_s), std::to_string(band_percent(best)),
+                fmt::format("{:.1f}", 100 * best.mfu)}) +
          " " + held_back(best, words);
 }
 

@@ -22,18 +22,24 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-std::string counted(long count, std::string_view one, std::string_view many) { return fmt::format("{} {}", count, count == 1 ? one : many); }
+std::string counted(long count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
 
 bool costs(const Finding& f) { return f.cost && f.cost->lost_s() > 0.0005 * f.cost->step_time_s; }
 
 std::string cost_words(const Finding& f) {
   if (!f.cost) return {};
-  return costs(f) ? fmt::format("{} of {}", format_duration(f.cost->lost_s()), format_duration(f.cost->step_time_s)) : std::string("nothing in this job");
+  return costs(f) ? fmt::format("{} of {}", format_duration(f.cost->lost_s()), format_duration(f.cost->step_time_s))
+                  : std::string("nothing in this job");
 }
 
 /// How many faults, and the dearest or gravest one.
 std::string verdict(const WiringReport& report) {
-  const auto count = [&report](Severity s) { return std::count_if(report.findings.begin(), report.findings.end(), [s](const Finding& f) { return f.severity == s; }); };
+  const auto count = [&report](Severity s) {
+    return std::count_if(report.findings.begin(), report.findings.end(),
+                         [s](const Finding& f) { return f.severity == s; });
+  };
   const long critical = count(Severity::kCritical);
   const long warnings = count(Severity::kWarning);
   if (critical + warnings == 0) return "Nothing is wrong with this wiring as far as these files tell.";
@@ -52,8 +58,8 @@ std::string facts(const WiringReport& report) {
   const topology::Cluster& cluster = report.assembly.cluster;
   std::string text = cluster.name;
   for (const topology::HostGroup& group : cluster.hosts) {
-    text += fmt::format("\n{} \u00d7 {}: {} \u00d7 {}", group.count, group.host.name.empty() ? "host" : group.host.name, group.host.gpus().size(),
-                        group.host.accelerator.empty() ? "GPU" : group.host.accelerator);
+    text += fmt::format("\n{} \u00d7 {}: {} \u00d7 {}", group.count, group.host.name.empty() ? "host" : group.host.name,
+                        group.host.gpus().size(), group.host.accelerator.empty() ? "GPU" : group.host.accelerator);
   }
   return text;
 }
@@ -90,17 +96,21 @@ std::string wiring_markdown(const WiringReport& report) {
     rows.push_back({std::string(findings::name(f.severity)), f.id, f.where, f.what, cost_words(f), f.fix});
   }
   if (!report.job.empty()) out += "Costs for " + markdown_cell(report.job) + ".\n\n";
-  if (!rows.empty()) out += markdown_table({"severity", "finding", "where", "what", "cost", "fix"}, rows, "llllrl") + "\n";
+  if (!rows.empty())
+    out += markdown_table({"severity", "finding", "where", "what", "cost", "fix"}, rows, "llllrl") + "\n";
   for (const std::string& line : report.assembly.unknown) out += "- unknown: " + markdown_cell(line) + "\n";
   return out;
 }
 
 std::string wiring_csv(const WiringReport& report) {
-  std::string out = csv_line({"severity", "id", "where", "what", "step_time_s", "step_time_if_mended_s", "fix", "verify", "file", "line"});
+  std::string out = csv_line(
+      {"severity", "id", "where", "what", "step_time_s", "step_time_if_mended_s", "fix", "verify", "file", "line"});
   for (const Finding& f : report.findings) {
     const SourcePos seen = f.evidence.empty() ? SourcePos{} : f.evidence.front();
-    out += csv_line({std::string(findings::name(f.severity)), f.id, f.where, f.what, f.cost ? fmt::format("{:.9g}", f.cost->step_time_s) : "",
-                     f.cost ? fmt::format("{:.9g}", f.cost->step_time_if_mended_s) : "", f.fix, f.verify, seen.file, seen.line > 0 ? std::to_string(seen.line) : ""});
+    out += csv_line({std::string(findings::name(f.severity)), f.id, f.where, f.what,
+                     f.cost ? fmt::format("{:.9g}", f.cost->step_time_s) : "",
+                     f.cost ? fmt::format("{:.9g}", f.cost->step_time_if_mended_s) : "", f.fix, f.verify, seen.file,
+                     seen.line > 0 ? std::to_string(seen.line) : ""});
   }
   return out;
 }

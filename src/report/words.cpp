@@ -44,10 +44,14 @@ std::optional<std::vector<std::string>> captured(const std::vector<std::string>&
     if (last && text.size() < at + piece.size()) return std::nullopt;
     // The last gap is as short as can be: what precedes it may hold the same signs, "Idle (no work) (3 % of the time)".
     const bool before_last = i + 2 == pieces.size();
-    const std::size_t room = text.size() < pieces.back().size() + piece.size() ? 0 : text.size() - pieces.back().size() - piece.size();
-    const std::size_t found = last ? text.size() - piece.size() : before_last ? text.rfind(piece, room) : text.find(piece, at);
+    const std::size_t room =
+        text.size() < pieces.back().size() + piece.size() ? 0 : text.size() - pieces.back().size() - piece.size();
+    const std::size_t found = last          ? text.size() - piece.size()
+                              : before_last ? text.rfind(piece, room)
+                                            : text.find(piece, at);
     if (found < at) return std::nullopt;
-    if (found == std::string_view::npos || text.substr(found, piece.size()) != piece || found == at) return std::nullopt;
+    if (found == std::string_view::npos || text.substr(found, piece.size()) != piece || found == at)
+      return std::nullopt;
     parts.emplace_back(text.substr(at, found - at));
     at = found + piece.size();
   }
@@ -85,7 +89,8 @@ Words::Words(std::string_view lang, std::string_view catalogue) : lang_(lang) {
     pattern.pieces.push_back(text.substr(at));
     if (literal(pattern.pieces) > 2) patterns_.push_back(std::move(pattern));
   }
-  std::stable_sort(patterns_.begin(), patterns_.end(), [](const Pattern& a, const Pattern& b) { return literal(a.pieces) > literal(b.pieces); });
+  std::stable_sort(patterns_.begin(), patterns_.end(),
+                   [](const Pattern& a, const Pattern& b) { return literal(a.pieces) > literal(b.pieces); });
 }
 
 const Words& Words::of(std::string_view lang) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The language of texts. Reports are written in English; a catalogue (src/report/words_LANG.txt) turns them into another
-// language text by text. What it does not know stays English.
+// The language of texts. Reports are written in English; a catalogue (src/report/words_LANG.txt) turns them into
+// another language text by text. What it does not know stays English.
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -17,7 +17,8 @@ class Words {
   static const Words& english() { return of("en"); }
 
   std::string_view lang() const { return lang_; }
-  /// The text in this language: an entry as a whole, or one whose {} stand for parts of it, which are translated in turn.
+  /// The text in this language: an entry as a whole, or one whose {} stand for parts of it, which are translated in
+  /// turn.
   std::string operator()(std::string_view text) const;
   /// An entry whose {} are filled with values in order; {2} in a translation is the second value.
   std::string operator()(std::string_view text, std::initializer_list<std::string> values) const;
@@ -33,7 +34,7 @@ class Words {
   };
   std::string lang_;
   std::map<std::string, std::string, std::less<>> entries_;
-  std::vector<Pattern> patterns_;   ///< most literal text first
+  std::vector<Pattern> patterns_;  ///< most literal text first
 };
 
 }  // namespace chokepoint::report
