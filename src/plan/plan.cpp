@@ -187,7 +187,7 @@ class Search {
     if (plan_.candidates.empty()) {
       explain_misfit();
     } else {
-      simulate::find_choke_points(job_, plan_.candidates.front());
+      simulate::find_choke_points(job_, plan_.candidates.front(), options_.parameters);
       plan_.why_not = explain_families(job_, predictor_, plan_.candidates.front(), families_);
       if (plan_.candidates.size() > 1) {
         if (auto second = explain_runner_up(job_, plan_.candidates[0], plan_.candidates[1])) {
