@@ -310,6 +310,18 @@ TEST(Collective, SlowWiresAreNotMistakenForSlowCalls) {
   EXPECT_EQ(Network(cluster, ampere()).cost(Op::kAllGather, 64e6, {.ranks = 32, .ranks_per_host = 8}).call_s, 0);
 }
 
+TEST(Collective, PairsThatShareAPortOverTcpNeverPassMoreThanThePort) {
+  // Eight ranks send to the next host through one 25 Gb/s port: 64 MiB each are 0.54 GB, at 0.85 of 3.125 GB/s 0.202 s.
+  topology::Host host = switched_host(8, 300);
+  add_nics(host, 1, 25);
+  topology::Cluster cluster = cluster_of(host, 2);
+  cluster.fabric.transport = topology::Transport::kTcp;
+  const Network network(cluster, ampere());
+  const double wire_s = 8 * 64.0 * 1048576 / (3.125e9 * kConstants.tcp);
+  EXPECT_GE(network.send(64.0 * 1048576, 8, 16).time_s, wire_s);
+  EXPECT_LE(network.send(64.0 * 1048576, 8, 16).time_s, 1.05 * wire_s);
+}
+
 TEST(Collective, GroupInATorusUsesTheLinksOfTheDimensionsItSpans) {
   // 16 hosts of 4 chips: a torus of 4 x 4 x 4. All 64 chips use all links; four chips are a line and use a third.
   topology::Cluster cluster = cluster_of(switched_host(4, 600), 16);

@@ -568,6 +568,23 @@ NvLinkShares nvlink_shares(const Constants& constants, const hardware::Accelerat
   }
 }
 
+/// What one of the pairs gets that all send at once. Over sockets a pair opens several, but all pairs of a host pass its ports;
+/// over other transports one pair does not fill a port, several that share it do. `left`: what the fabric leaves of a host's rate.
+void set_pairs(Path& path, const topology::Cluster& cluster, const Context& context, int siblings, double left) {
+  const Host& host = cluster.hosts.front().host;
+  if (cluster.fabric.transport == topology::Transport::kTcp) {
+    path.send_share = context.constants.tcp_send;
+    double line = 0;
+    for (const int nic : topology::compute_nics(host)) line += device(host, nic).line_bytes_per_s;
+    path.send_most_bytes_per_s = line > 0 ? std::max(path.network.bytes_per_s, left * line * context.scale.nic * context.constants.tcp / siblings)
+                                          : path.network.bytes_per_s * path.send_share;
+    return;
+  }
+  const double ports = std::max<double>(1, static_cast<double>(topology::compute_nics(host).size()));
+  path.send_share = context.constants.network_send * std::max(1.0, siblings / ports);
+  path.send_most_bytes_per_s = path.network.bytes_per_s * std::max(1.0, context.constants.network_send);
+}
+
 Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Context& context, const Group& group) {
   const Host& host = cluster.hosts.front().host;
   Path path;
@@ -588,9 +605,10 @@ Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& ac
     path.network_hop = transport_hop(context.constants, cluster.fabric.transport, accelerator.architecture);
     path.step_s = cluster.fabric.transport == topology::Transport::kEfa ? context.constants.efa_step_s : 0;
     path.step_bytes = context.constants.efa_slice_bytes;
-    path.send_share = cluster.fabric.transport == topology::Transport::kTcp ? context.constants.tcp_send : context.constants.network_send;
     path.tree_pays = cluster.fabric.transport != topology::Transport::kTcp;
+    const double unhindered = path.network.bytes_per_s;
     apply_fabric(path, cluster.fabric, context, hosts, group.host_stride);
+    set_pairs(path, cluster, context, siblings, unhindered > 0 ? path.network.bytes_per_s / unhindered : 1);
   }
   path.call_s = (path.ranks - 1) * call_s_per_peer(cluster, context);
   set_measured(path, cluster.measured, siblings, cluster.gpu_count(), context.constants.benchmark_bytes);

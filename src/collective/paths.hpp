@@ -50,6 +50,7 @@ struct Path {
   double call_s = 0;        ///< host time of one call
   double memory_bytes_per_s = 0; ///< of one accelerator, for copies of a rank's own part
   double send_share = 1;    ///< of the network for one pair: send and receive against a ring
+  double send_most_bytes_per_s = 0; ///< no pair sends faster than its part of the ports
   TunerInput tuner;         ///< this group as NCCL's tuner sees it; `op` is filled in later
   bool tree_pays = true;    ///< two islands gain from a tree; not over sockets, whose threads are the limit
   std::array<double, kOpCount> peak_bus_bytes_per_s{};  ///< by Op; set_peaks()

@@ -148,7 +148,8 @@ Candidate direct(Op op, double bytes, const Path& path, const Protocol& protocol
   const double inside = inside_rate(rate_or_infinity(path.direct.bytes_per_s), path, protocol);
   double transfer = 0;
   if (op == Op::kSendRecv) {
-    transfer = bytes / (crosses ? path.network.bytes_per_s * path.send_share * protocol.share : inside);
+    const double pair = std::min(path.network.bytes_per_s * path.send_share, path.send_most_bytes_per_s);
+    transfer = bytes / (crosses ? pair * protocol.share : inside);
   } else {
     latency += (n - 1) * constants.peer_s;
     if (protocol.slots) latency += constants.exchange_s;
