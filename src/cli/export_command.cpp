@@ -31,24 +31,36 @@ struct Chosen {
   frameworks::Export result;
 };
 
-/// The best of the planner's strategies that the framework has settings for.
-Result<Chosen> best_expressible(const parallel::Job& job, const plan::Plan& plan, frameworks::Target target) {
+/// Of the planner's strategies the one whose settings, as the framework can express them, make the shortest step.
+Result<Chosen> best_expressible(const parallel::Job& job, const plan::Plan& plan, frameworks::Target target,
+                                const simulate::Parameters& parameters) {
   std::optional<Error> first;
+  std::optional<Chosen> chosen;
+  double shortest_s = 0;
+  const simulate::Predictor predictor(job, {}, parameters);
   for (const simulate::Prediction& candidate : plan.candidates) {
+    if (chosen && candidate.step_time_s >= shortest_s) break;
     Result<frameworks::Export> result = frameworks::export_settings(job, candidate.strategy, target);
     if (!result) {
       if (!first) first = result.error();
       continue;
     }
-    if (first) {
-      const simulate::Prediction& best = plan.candidates.front();
-      result->notices.push_back("the best strategy (" + parallel::title(best.strategy) + ", " +
-                                format_duration(best.step_time_s) + ") has no settings here: " + first->message +
-                                "; this one takes " + format_duration(candidate.step_time_s));
-    }
-    return Chosen{candidate.strategy, std::move(*result)};
+    const Result<parallel::Strategy> expressed = parallel::completed(job, result->expressed);
+    if (!expressed) continue;
+    const simulate::Prediction written = predictor.evaluate(*expressed);
+    if (!written.memory.fits() || (chosen && written.step_time_s >= shortest_s)) continue;
+    shortest_s = written.step_time_s;
+    chosen = Chosen{candidate.strategy, std::move(*result)};
   }
-  return tl::make_unexpected(*first);
+  if (!chosen && first) return tl::make_unexpected(*first);
+  if (!chosen) return fail("no strategy that fits has settings in this framework", {}, {"--strategy names one"});
+  const simulate::Prediction& best = plan.candidates.front();
+  if (shortest_s > best.step_time_s * 1.001) {
+    chosen->result.notices.push_back("the best strategy (" + parallel::title(best.strategy) + ", " + format_duration(best.step_time_s) +
+                                     ") has no settings here" + (first ? ": " + first->message : "") + "; these take " +
+                                     format_duration(shortest_s));
+  }
+  return std::move(*chosen);
 }
 
 /// The strategy asked for, that of the job, or the planner's best.
@@ -67,7 +79,7 @@ Result<Chosen> choose(const ExportOptions& options, job::JobFile& file, framewor
     return fail("no strategy fits in memory, so there is none to export", {options.job.file, 0, 0},
                 {"chokepoint plan says what would fit"});
   }
-  return best_expressible(file.job, plan, target);
+  return best_expressible(file.job, plan, target, profile.parameters);
 }
 
 bool is_directory(const std::string& path) {
@@ -97,6 +109,10 @@ Result<int> run(const ExportOptions& options, const CommonOptions& common) {
   TRY_INTO(job::JobFile file, load_job(options.job));
   TRY_INTO(const Chosen found, choose(options, file, target));
   const frameworks::Export& result = found.result;
+  if (!common.json && common.out != "-" && !common.out.empty() && !is_directory(common.out) && result.files.size() > 1) {
+    return fail("there are " + std::to_string(result.files.size()) + " files to write and --out names one", {common.out, 0, 0},
+                {"expected a directory: --out " + common.out + "/"});
+  }
   if (!common.json && is_directory(common.out)) {
     TRY_INTO(const std::string listed, write_each(result, common.out, input_files(options.job)));
     CommonOptions terminal = common;

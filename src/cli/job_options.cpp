@@ -4,6 +4,9 @@
 #include <chokepoint/base/files.hpp>
 #include <chokepoint/report/settings_view.hpp>
 
+#include <algorithm>
+#include <filesystem>
+
 namespace chokepoint::cli {
 
 void add_job_options(CLI::App& command, JobOptions& o) {
@@ -37,8 +40,41 @@ std::string with_settings(std::string text, const job::JobFile& file, bool json,
   return text + report::settings_text(*file.settings, report::terminal_style(), quiet);
 }
 
+namespace {
+constexpr std::size_t kLargestText_bytes = 256 * 1024;  // files that name others are small
+
+/// Files that exist and stand as a word in `file`, by its own directory.
+std::vector<std::string> named_in(const std::string& file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored) || std::filesystem::file_size(file, ignored) > kLargestText_bytes) return {};
+  const Result<std::string> text = read_text_file(file);
+  std::vector<std::string> out;
+  constexpr std::string_view kBetween = " \t\r\n,{}[]\"'=:";
+  for (std::size_t at = 0; text && at < text->size();) {
+    const std::size_t end = std::min(text->find_first_of(kBetween, at), text->size());
+    const std::string word = text->substr(at, end - at);
+    at = end + 1;
+    if (word.size() < 3 || word.size() > 400) continue;
+    const std::filesystem::path path = std::filesystem::path(file).parent_path() / word;
+    if (std::filesystem::is_regular_file(path, ignored)) out.push_back(path.string());
+  }
+  return out;
+}
+}  // namespace
+
+std::vector<std::string> with_files_they_name(std::vector<std::string> files) {
+  constexpr std::size_t kMost = 200;
+  for (std::size_t i = 0; i < files.size() && files.size() < kMost; ++i) {
+    if (files[i].empty() || files[i] == "-") continue;
+    for (std::string& other : named_in(files[i])) {
+      if (std::find(files.begin(), files.end(), other) == files.end()) files.push_back(std::move(other));
+    }
+  }
+  return files;
+}
+
 std::vector<std::string> input_files(const JobOptions& options) {
-  return {options.file, options.values.model.value_or(""), options.values.cluster.value_or("")};
+  return with_files_they_name({options.file, options.values.model.value_or(""), options.values.cluster.value_or("")});
 }
 
 }  // namespace chokepoint::cli

@@ -21,5 +21,7 @@ Result<job::JobFile> load_job(const JobOptions& options);
 std::string with_settings(std::string text, const job::JobFile& file, bool json, bool quiet);
 /// What the options read, as far as these are files: never to be replaced by a result.
 std::vector<std::string> input_files(const JobOptions& options);
+/// Inputs and the files that stand in them (a job names a cluster file, that one a host file): no output may replace one.
+std::vector<std::string> with_files_they_name(std::vector<std::string> files);
 
 }  // namespace chokepoint::cli

@@ -43,7 +43,7 @@ void add_simulate_options(CLI::App& command, SimulateFlags& flags) {
   command.add_option("--imperfection", flags.imperfections, "what differs from the ideal: slow-rank=17:1.08, slow-host=3:0.5, stall=5:200ms/10, jitter=2%, sequences=10%, experts=1.3, last-stage=1.2, seed=7; may be repeated")
       ->allow_extra_args(false);
   command.add_option("--steps", flags.steps, "steps drawn to tell the spread of step times and the cost of each imperfection")->check(CLI::Range(1, 10000));
-  command.add_option("--timeline", flags.timeline, "write the simulated step as a trace for Perfetto and chokepoint diagnose: out.json.gz, or out.{rank}.json.gz for a file per rank");
+  command.add_option("--timeline", flags.timeline, "write the simulated step as a trace: out.json.gz, all ranks in one file for Perfetto, or out.{rank}.json.gz, a file for each rank as chokepoint diagnose reads them");
   command.add_option("--pipeline-svg", flags.pipeline_svg, "draw the simulated passes of each pipeline stage");
 }
 

@@ -6,6 +6,7 @@
 #include <chokepoint/report/whatif_view.hpp>
 #include <chokepoint/whatif/study.hpp>
 
+#include <algorithm>
 #include <ctime>
 #include <memory>
 
@@ -128,6 +129,17 @@ std::string today() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &parts)};
 }
 
+Result<bool> known_class(const whatif::Prices& prices, const std::string& name) {
+  std::vector<std::string> classes;
+  for (const whatif::Rent& rent : prices.rent) {
+    if (rent.provider_class == name) return true;
+    if (std::find(classes.begin(), classes.end(), rent.provider_class) == classes.end()) classes.push_back(rent.provider_class);
+  }
+  std::string listed;
+  for (const std::string& one : classes) listed += (listed.empty() ? "" : ", ") + one;
+  return fail("--rent is '" + name + "', expected a class of the price list: " + listed);
+}
+
 std::vector<std::string> inputs_of(const WhatIfOptions& o) {
   std::vector<std::string> inputs = input_files(o.job);
   inputs.push_back(o.prices);
@@ -149,6 +161,9 @@ Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int
     TRY_INTO(const std::string text, read_text_file(o.prices));
     TRY_INTO(own, whatif::read_prices(text, o.prices));
   }
+  if (!o.provider_class.empty()) {
+    TRY_INTO([[maybe_unused]] const bool known, known_class(own ? *own : whatif::shipped_prices(), o.provider_class));
+  }
   TRY_INTO(job::JobFile file, load_job(o.job));
   TRY_INTO(const LoadedProfile profile, load_profile(o.profile));
   file.job.assumptions.insert(file.job.assumptions.end(), profile.assumptions.begin(), profile.assumptions.end());
@@ -158,6 +173,12 @@ Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int
   scenario.parameters = profile.parameters;
   TRY_INTO(const whatif::Study study,
            whatif::make_study(scenario, changes, own ? *own : whatif::shipped_prices(), options));
+  constexpr double kNoProgress = 1e-3;
+  if (study.goodput.goodput < kNoProgress) {
+    return fail("no progress at this failure rate: " + format_count(study.goodput.failures_per_day) + " failures a day, a checkpoint takes " +
+                    format_duration(study.goodput.checkpoint_s) + " and a restart " + format_duration(study.goodput.restart_s),
+                {}, {"--mtbf and --checkpoint-interval say otherwise"});
+  }
   // Nothing that was asked for fits: a negative verdict.
   if (!study.answers.empty() && !study.answers.front().answer.best) code = 1;
   return write_reports(o.files,

@@ -227,7 +227,7 @@ std::string printed(const report::WiringReport& report, const CommonOptions& com
 }
 
 Result<Outcome> run(const WiringOptions& options, const CommonOptions& common) {
-  TRY_INTO([[maybe_unused]] const bool apart, check_reports(options.files, common, options.inputs));
+  TRY_INTO([[maybe_unused]] const bool apart, check_reports(options.files, common, with_files_they_name(options.inputs)));
   report::WiringReport report;
   std::vector<std::string> unseen;
   TRY_INTO(report.assembly, read_assembly(options, report.unreadable, unseen));
@@ -252,14 +252,14 @@ Result<Outcome> run(const WiringOptions& options, const CommonOptions& common) {
   const assemble::Anonymiser names(report.assembly);
   if (!options.svg.empty()) {
     if (report.assembly.cluster.hosts.empty()) return fail("no file describes a host, so there is none to draw");
-    TRY_INTO([[maybe_unused]] const bool safe, check_output(options.svg, options.inputs));
+    TRY_INTO([[maybe_unused]] const bool safe, check_output(options.svg, with_files_they_name(options.inputs)));
     TRY_INTO([[maybe_unused]] const bool written, write_text_file(options.svg, options.anonymise ? names.apply(report::wiring_svg(report.assembly.cluster)) : report::wiring_svg(report.assembly.cluster)));
   }
   if (!options.exports.empty()) {
     assemble::Assembly named = report.assembly;
     if (options.anonymise) names.apply(named);
     for (const std::string& word : options.exports) {
-      TRY_INTO([[maybe_unused]] const bool safe, check_output(word.substr(std::min(word.size(), word.find('=') + 1)), options.inputs));
+      TRY_INTO([[maybe_unused]] const bool safe, check_output(word.substr(std::min(word.size(), word.find('=') + 1)), with_files_they_name(options.inputs)));
       TRY_INTO([[maybe_unused]] const bool written, write_export(named, word));
     }
   }
@@ -294,7 +294,7 @@ void add_wiring(CLI::App& app, CommonOptions& common, Action& action) {
   command->callback([options, &common, &action] {
     action = [options, &common] {
       const Result<Outcome> outcome = run(*options, common);
-      return outcome ? deliver(common, outcome->text, outcome->code, options->inputs) : report_error(outcome.error());
+      return outcome ? deliver(common, outcome->text, outcome->code, with_files_they_name(options->inputs)) : report_error(outcome.error());
     };
   });
 }

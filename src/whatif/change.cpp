@@ -97,7 +97,7 @@ Result<bool> check_contradictions(const std::vector<Change>& changes) {
       if (subject_of(changes[i].key) != subject_of(changes[j].key)) continue;
       return fail(fmt::format("'{}' and '{}' contradict each other: both set the {}", changes[i].text, changes[j].text,
                               subject_of(changes[i].key)),
-                  {}, {"give one of them, or ask each on its own with --each"});
+                  {}, {"give one of them, or ask for both side by side with --alternatives"});
     }
   }
   return true;
