@@ -400,12 +400,11 @@ InterWords inter_from_words(std::string_view text, std::vector<Note>& notes) {
   if (inter.transport == topology::Transport::kTcp && fabric_of_its_own) {
     // Sockets over the IP layer of such a fabric: the ring's process of each GPU drives one kernel stream of 1.17 GB/s in
     // published logs (1, 2 and 4 GPUs a host reach 1.2, 2.1 and 4.2), whatever the wire.
-    inter.nics = 1;
-    constexpr double kOneStream_bytes_per_s = 1.38e9;  // times the share of TCP, 0.85
-    inter.nic_bytes_per_s = inter.nic_bytes_per_s > 0 ? std::min(inter.nic_bytes_per_s, kOneStream_bytes_per_s) : kOneStream_bytes_per_s;
+    constexpr double kOneStream_bytes_per_s = 1.173e9;
+    inter.stream_bytes_per_s = kOneStream_bytes_per_s;
     assume(notes, "sockets over the fabric's IP layer: one stream of 1.2 GB/s for each GPU");
   }
-  inter.per_gpu = (inter.transport == topology::Transport::kTcp && fabric_of_its_own) || (has(words, "per gpu") && !has(words, "per node"));
+  inter.per_gpu = has(words, "per gpu") && !has(words, "per node");
   inter.cross_numa = has(words, "cross numa") || has(words, "other numa");
   inter.without_gpudirect = has(words, "no gdr") || inter.transport == topology::Transport::kTcp ||
                             inter.transport == topology::Transport::kOmniPath;
@@ -486,6 +485,9 @@ Result<topology::Cluster> cluster_from_words(std::string_view accelerator_text, 
     cluster.fabric.kind = topology::FabricKind::kFatTree;
     cluster.fabric.transport = inter.transport;
     cluster.fabric.origin = std::string(inter_link);
+    if (inter.stream_bytes_per_s > 0) {
+      cluster.fabric.node_measured_bytes_per_s = std::min(gpus * inter.stream_bytes_per_s, inter.nics * inter.nic_bytes_per_s);
+    }
   }
   cluster.name = std::to_string(hosts) + " x " + std::to_string(gpus) + " " + accelerator.name;
   cluster.hosts.push_back(topology::HostGroup{std::move(host), hosts});

@@ -32,6 +32,7 @@ struct InterWords {
   double nic_bytes_per_s = 0;  ///< one NIC, one direction; 0 when not said
   double host_bytes_per_s = 0; ///< a host, all NICs; 0 when not said
   bool per_gpu = false;        ///< `nics` and rates count per GPU, not per host
+  double stream_bytes_per_s = 0;  ///< what each GPU drives at most, where sockets and not the wire decide
   bool cross_numa = false;     ///< NICs on the other socket
   bool without_gpudirect = false;
   bool says_nothing = false;   ///< empty, "unknown", "not stated"
