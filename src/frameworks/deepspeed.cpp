@@ -226,9 +226,22 @@ Result<bool> read_types(Settings& s, Reading& out) {
   return true;
 }
 
+/// Keys that hold objects; "bf16": "yes" would else stand for nothing.
+Result<bool> check_objects(const Settings& s) {
+  for (const char* key : {"bf16", "bfloat16", "fp16", "zero_optimization", "optimizer", "scheduler", "activation_checkpointing",
+                          "tensor_parallel", "expert_parallel", "compile", "data_types"}) {
+    const Setting* found = s.find(key);
+    if (found == nullptr || found->value == "null" || found->value == "auto" || found->value.empty()) continue;
+    return fail(fmt::format("'{}' is {}, expected an object", key, found->value), found->pos,
+                {fmt::format("for example \"{}\": {{{}}}", key, std::string_view(key) == "zero_optimization" ? "\"stage\": 2" : "\"enabled\": true")});
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<bool> read_deepspeed(Settings& s, Reading& out) {
+  TRY_INTO([[maybe_unused]] const bool objects, check_objects(s));
   if (out.framework.empty() || out.framework == "Hugging Face Trainer" || out.framework == "accelerate")
     out.framework = "DeepSpeed";
   if (out.software != parallel::Framework::kMegatronDeepspeed) out.software = parallel::Framework::kDeepspeed;
