@@ -29,7 +29,6 @@ constexpr int kOrderTag = 1;
 constexpr int kDataTag = 2;      ///< plus the flow's number, below kFlowTags
 constexpr int kFlowTags = 8192;
 constexpr int kStopTag = 16384;  ///< last message of a flow
-constexpr int kResultTag = 3;
 constexpr int kWindow = 8;       ///< messages of a flow under way at once; synchronous sends, so that buffers hold no more
 constexpr double kWarmShare = 0.3;  ///< of a window: TCP's start, full token buckets
 constexpr double kSleepAfter_s = 2e-3;
