@@ -363,6 +363,17 @@ TEST(Fluid, SameCallsGiveTheSameBits) {
   for (unsigned seed = 0; seed < 20; ++seed) EXPECT_EQ(run(seed), run(seed));
 }
 
+TEST(Fluid, CapacitiesBelowAnyBandwidthCountAsNone) {
+  // Quotients of numbers this small lose their digits: a link came out above its capacity.
+  Fluid fluid({2.1322677067469772e-314, 1e9});
+  const Use narrow[] = {{0, 1}, {1, 1e6}};
+  const Use wide[] = {{0, 1e6}};
+  fluid.start(narrow, 1);
+  fluid.start(wide, 130, 137);
+  EXPECT_EQ(fluid.capacity_bytes_per_s(0), 0);
+  EXPECT_EQ(fluid.load_bytes_per_s(0), 0);
+}
+
 TEST(Fluid, AskingInBetweenChangesNothing) {
   // Completions are worked out when a rate changes, not when time passes, so steps between events leave no trace.
   for (unsigned seed = 0; seed < 20; ++seed) {

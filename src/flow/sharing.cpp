@@ -36,12 +36,17 @@ constexpr double kEqual = 1e-11;
 /// Visits for each link and flow of a filling; ordinary ones need fewer than two.
 constexpr std::size_t kMostVisits = 16;
 
-double at_least_zero(double value) { return value > 0 ? value : 0; }
+/// Beyond these no bandwidth and no share of one lies; their quotients stay numbers of full precision.
+constexpr double kLeast = 1e-100;
+constexpr double kMost = 1e100;
+
+/// A capacity or a limit: no number and less than anything counts as none.
+double bandwidth(double value) { return value >= kLeast ? value : 0; }
 }  // namespace
 
 Sharing::Sharing(std::vector<double> capacity_bytes_per_s) : links_(capacity_bytes_per_s.size() + 1) {
   for (std::size_t i = 0; i < capacity_bytes_per_s.size(); ++i)
-    links_[i].capacity = at_least_zero(capacity_bytes_per_s[i]);
+    links_[i].capacity = bandwidth(capacity_bytes_per_s[i]);
 }
 
 void Sharing::touch(std::uint32_t link) {
@@ -80,11 +85,11 @@ void Sharing::add(FlowId id, std::span<const Use> uses, double limit_bytes_per_s
   if (id >= flows_.size()) flows_.resize(id + std::size_t{1});
   const auto nowhere = static_cast<std::uint32_t>(links_.size() - 1);
   Flow& flow = flows_[id];
-  flow = {.limit = std::isnan(limit_bytes_per_s) ? 0 : std::max(limit_bytes_per_s, 0.0), .seen = flow.seen};
+  flow = {.limit = bandwidth(limit_bytes_per_s), .seen = flow.seen};
   flow.uses = blocks_.take(static_cast<std::uint32_t>(uses.size()));
   for (const Use& use : uses) {
-    if (use.weight <= 0) continue;
-    const bool sane = use.link < nowhere && std::isfinite(use.weight);
+    if (use.weight < kLeast) continue;
+    const bool sane = use.link < nowhere && use.weight <= kMost;
     const std::uint32_t link = sane ? use.link : nowhere;
     const std::uint32_t place = flow.uses.begin + flow.uses.size++;
     blocks_[place] = {link, 0, sane ? use.weight : 1};
@@ -110,7 +115,7 @@ void Sharing::remove(FlowId id) {
 
 void Sharing::set_capacity(std::uint32_t link, double bytes_per_s) {
   if (link >= links()) return;
-  const double capacity = at_least_zero(bytes_per_s);
+  const double capacity = bandwidth(bytes_per_s);
   if (links_[link].capacity == capacity) return;
   links_[link].capacity = capacity;
   touch(link);
@@ -183,7 +188,7 @@ double Sharing::full_at(Link& link) const {
     link.all_weight = link.open_weight;
     link.largest = link.left;
   }
-  return at_least_zero(link.left) / link.open_weight;
+  return bandwidth(link.left) / link.open_weight;
 }
 
 double Sharing::next_level(Link& link) const {
@@ -222,7 +227,7 @@ bool Sharing::open_above_share(std::uint32_t index) {
       else
         weight += member.weight;
     }
-    const double next = weight > 0 ? at_least_zero(left) / weight : kNever;
+    const double next = weight > 0 ? bandwidth(left) / weight : kNever;
     if (!(next > share * (1 + kEqual))) break;
     share = next;
   }
