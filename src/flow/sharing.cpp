@@ -89,10 +89,10 @@ void Sharing::add(FlowId id, std::span<const Use> uses, double limit_bytes_per_s
   flow.uses = blocks_.take(static_cast<std::uint32_t>(uses.size()));
   for (const Use& use : uses) {
     if (use.weight < kLeast) continue;
-    const bool sane = use.link < nowhere && use.weight <= kMost;
+    const bool sane = use.link < nowhere && std::isfinite(use.weight);
     const std::uint32_t link = sane ? use.link : nowhere;
     const std::uint32_t place = flow.uses.begin + flow.uses.size++;
-    blocks_[place] = {link, 0, sane ? use.weight : 1};
+    blocks_[place] = {link, 0, sane ? std::min(use.weight, kMost) : 1};
     join(link, place, id);
     touch(link);
   }

@@ -38,8 +38,8 @@ using FlowId = std::uint32_t;
 /// Cost of a change: proportional to the flows and links whose rates it can reach. Memory: O(links + uses of live
 /// flows). Same calls, same bits. One thread at a time (const functions too: they bring rates up to date). Any input is
 /// safe: a capacity, a limit or a size that is negative or no number counts as 0, as do capacities and limits below 1e-100;
-/// a weight below 1e-100 is no use, one that is no number or above 1e100, or a link that does not exist, a link of capacity
-/// 0. Infinite sizes never end.
+/// a weight below 1e-100 is no use, above 1e100 it counts as 1e100; one that is no number, or a link that does not exist, is
+/// a link of capacity 0. Infinite sizes never end.
 class Fluid {
  public:
   explicit Fluid(std::vector<double> capacity_bytes_per_s);
