@@ -7,19 +7,10 @@
 #include <numeric>
 #include <random>
 
+#include "test_jobs.hpp"
+
 namespace chokepoint::engine {
 namespace {
-
-parallel::Job job_on(const char* cluster, int hosts, const char* model, int sequence, double batch) {
-  parallel::Job job;
-  job.model = *model::find_model(model);
-  job.cluster = *wiring::build_cluster(cluster, hosts);
-  job.accelerator = *hardware::find_accelerator(job.cluster.hosts.front().host.accelerator);
-  job.gpus = job.cluster.gpu_count();
-  job.sequence = sequence;
-  job.global_batch = batch;
-  return job;
-}
 
 TEST(StepEngine, BillSumsToTheStep) {
   const parallel::Job job = job_on("dgx-a100", 4, "llama-2-7b", 4096, 64);

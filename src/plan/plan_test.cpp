@@ -6,19 +6,10 @@
 #include <gtest/gtest.h>
 #include <set>
 
+#include "test_jobs.hpp"
+
 namespace chokepoint::plan {
 namespace {
-
-parallel::Job job_on(const char* cluster, int hosts, const char* model, int sequence, double batch) {
-  parallel::Job job;
-  job.model = *model::find_model(model);
-  job.cluster = *wiring::build_cluster(cluster, hosts);
-  job.accelerator = *hardware::find_accelerator(job.cluster.hosts.front().host.accelerator);
-  job.gpus = job.cluster.gpu_count();
-  job.sequence = sequence;
-  job.global_batch = batch;
-  return job;
-}
 
 TEST(Plan, CandidatesFitAndComeBestFirst) {
   const auto plan = make_plan(job_on("dgx-a100", 2, "llama-2-7b", 4096, 256));

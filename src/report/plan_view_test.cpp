@@ -6,22 +6,15 @@
 #include <gtest/gtest.h>
 #include <sstream>
 
+#include "test_jobs.hpp"
+
 namespace chokepoint::report {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-parallel::Job job_on(const char* cluster, int hosts, const char* model) {
-  parallel::Job job;
-  job.model = *model::find_model(model);
-  job.cluster = *wiring::build_cluster(cluster, hosts);
-  job.accelerator = *hardware::find_accelerator(job.cluster.hosts.front().host.accelerator);
-  job.gpus = job.cluster.gpu_count();
-  job.sequence = 4096;
-  job.global_batch = 256;
-  return job;
-}
+parallel::Job job_on(const char* cluster, int hosts, const char* model) { return chokepoint::job_on(cluster, hosts, model, 4096, 256); }
 
 int widest_line(const std::string& text) {
   std::istringstream lines(text);

@@ -10,6 +10,8 @@
 #include <optional>
 #include <random>
 
+#include "test_jobs.hpp"
+
 namespace chokepoint::report {
 namespace {
 
@@ -17,16 +19,7 @@ using engine::Imperfections;
 using engine::Simulated;
 using simulate::Bill;
 
-parallel::Job job_on(const char* cluster, int hosts, const char* model, double batch) {
-  parallel::Job job;
-  job.model = *model::find_model(model);
-  job.cluster = *wiring::build_cluster(cluster, hosts);
-  job.accelerator = *hardware::find_accelerator(job.cluster.hosts.front().host.accelerator);
-  job.gpus = job.cluster.gpu_count();
-  job.sequence = 4096;
-  job.global_batch = batch;
-  return job;
-}
+parallel::Job job_on(const char* cluster, int hosts, const char* model, double batch) { return chokepoint::job_on(cluster, hosts, model, 4096, batch); }
 
 Result<Simulated> simulated(const parallel::Job& job, const std::string& strategy,
                             const Imperfections& imperfections = {}) {

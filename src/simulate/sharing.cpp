@@ -68,11 +68,8 @@ double ddp_buckets(const model::Model& m, double tensor_degree, double parameter
 
 namespace {
 
-/// Buckets of the parameters of layers. Embedding and head are tensors of their own, each fills a bucket.
-double layer_buckets(const StepContext& c, double parameters) {
-  const double cap = 25.0 * 1048576 / (c.software.resident_parameter_bytes > 2 ? 4 : 2);
-  return ddp_buckets(c.job.model, c.strategy.tensor, parameters, cap, c.job.framework == Framework::kNanotron);
-}
+/// bucket_cap_mb of DistributedDataParallel, 25 MiB, in elements of the parameter's type.
+double bucket_cap(const StepContext& c) { return 25.0 * 1048576 / (c.software.resident_parameter_bytes > 2 ? 4 : 2); }
 
 /// Time of an operation on all buckets, and of the last bucket alone.
 struct Buckets {
@@ -94,14 +91,20 @@ Buckets in_equal_buckets(const StepContext& c, Op op, double parameters, double 
   return b;
 }
 
-/// Whole tensors: layers in buckets of at least the cap, the head in one of its own at the start of backward, the embedding in
-/// one at its end.
+/// Whole tensors: layers in buckets of at least the cap, a head in one of its own at the start of backward, an embedding in
+/// one at its end; what is smaller than a bucket (the last norm) joins those of the layers.
 Buckets in_whole_tensors(const StepContext& c, Op op, const StageCost& stage, double element_bytes, const collective::Group& group) {
-  const double layers = stage.parameters - stage.root_parameters;
-  Buckets b = in_equal_buckets(c, op, layers, layer_buckets(c, layers), element_bytes, group);
+  const double cap = bucket_cap(c);
+  double layers = stage.parameters - stage.root_parameters;
+  const std::array<double, 2> roots{stage.root_parameters - stage.embedding_parameters, stage.embedding_parameters};
+  for (const double root : roots) layers += root < cap ? root : 0;
+  const bool merged = c.job.framework == Framework::kNanotron;
+  const double count = layers > 0 ? ddp_buckets(c.job.model, c.strategy.tensor, layers, cap, merged) : 0;
+  Buckets b = in_equal_buckets(c, op, layers, count, element_bytes, group);
   if (group.ranks <= 1) return b;
-  for (const double root : {stage.root_parameters - stage.embedding_parameters, stage.embedding_parameters}) {
-    if (root <= 0) continue;
+  b.count = count;
+  for (const double root : roots) {
+    if (root < cap) continue;
     b.last = bucket_s(c, op, root * element_bytes, group);
     b.total += b.last;
     b.count += 1;

@@ -5,19 +5,10 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
+#include "test_jobs.hpp"
+
 namespace chokepoint::simulate {
 namespace {
-
-parallel::Job job_on(const char* cluster, int hosts, const char* model, int sequence, double batch) {
-  parallel::Job job;
-  job.model = *model::find_model(model);
-  job.cluster = *wiring::build_cluster(cluster, hosts);
-  job.accelerator = *hardware::find_accelerator(job.cluster.hosts.front().host.accelerator);
-  job.gpus = job.cluster.gpu_count();
-  job.sequence = sequence;
-  job.global_batch = batch;
-  return job;
-}
 
 Prediction predicted(const parallel::Job& job, const char* strategy) {
   const auto parsed = parallel::parse_strategy(strategy);
