@@ -153,7 +153,11 @@ void add_tensor(const StepContext& c, double hidden, double hidden_dgrad_s, doub
   double forward = 0;
   double backward = 0;
   if (c.strategy.sequence_parallel) {
-    const double gather = c.network.cost(Op::kAllGather, bytes, c.groups.tensor).time_s;
+    const collective::Cost gathered = c.network.cost(Op::kAllGather, bytes, c.groups.tensor);
+    const double gather = gathered.time_s;
+    // A gather and a scatter forward, two gathers and a scatter backward.
+    cost.forward.host += 2 * halves * gathered.call_s;
+    cost.backward.host += 3 * halves * gathered.call_s;
     const double scatter = c.network.cost(Op::kReduceScatter, bytes, c.groups.tensor).time_s;
     forward = halves * (gather + scatter);
     const double per_half_dgrad = hidden_dgrad_s / halves;
@@ -168,7 +172,10 @@ void add_tensor(const StepContext& c, double hidden, double hidden_dgrad_s, doub
       backward = halves * (2 * gather + scatter);
     }
   } else {
-    const double reduce = c.network.cost(Op::kAllReduce, bytes, c.groups.tensor).time_s;
+    const collective::Cost reduced = c.network.cost(Op::kAllReduce, bytes, c.groups.tensor);
+    const double reduce = reduced.time_s;
+    cost.forward.host += halves * reduced.call_s;
+    cost.backward.host += halves * reduced.call_s;
     forward = halves * reduce;
     const double per_half = hiding_wgrad_s / halves;
     backward = c.software.wgrad_hides_tensor ? halves * (overlapped(per_half, reduce, slow) - per_half) : halves * reduce;
@@ -278,7 +285,7 @@ void add_casts(const StepContext& c, double inputs_per_token, double parameters,
   cost.backward.compute += c.kernels.memory_s(4 * inputs_per_token * c.tokens);
 }
 
-// Host time of one layer: kernel launches, the Python around them, and what parallelism adds per pass.
+// Host time of one layer beside its calls of collectives: kernel launches, the Python around them, and what parallelism adds.
 void add_host(const StepContext& c, LayerCost& cost) {
   using compute::Execution;
   const Execution execution = c.software.compiled ? Execution::kCompiled : Execution::kEager;
@@ -288,14 +295,10 @@ void add_host(const StepContext& c, LayerCost& cost) {
   const double launch = c.launches.launch_s(execution, c.job.year);
   const double python = c.software.compiled ? c.constants.python_compiled_share : 1.0;
   double extra = 0;
-  const double call = c.strategy.tensor > 1 ? c.network.cost(Op::kAllGather, 1, c.groups.tensor).call_s : 0;
   if (c.strategy.tensor > 1) extra += c.strategy.sequence_parallel ? c.constants.sequence_parallel_host_s : c.constants.tensor_host_s;
   if (c.strategy.zero == 3) extra += c.constants.sharded_unit_host_s;
-  // Two halves of a layer: gather and scatter forward, two gathers and a scatter backward; or one reduction each.
-  const double calls_forward = c.strategy.sequence_parallel ? 4 : 2;
-  const double calls_backward = c.strategy.sequence_parallel ? 6 : 2;
-  cost.forward.host = kernels.forward * launch + python * (c.constants.python_forward_s + extra) + calls_forward * call;
-  cost.backward.host = kernels.backward * launch + python * (c.constants.python_backward_s + extra) + calls_backward * call;
+  cost.forward.host += kernels.forward * launch + python * (c.constants.python_forward_s + extra);
+  cost.backward.host += kernels.backward * launch + python * (c.constants.python_backward_s + extra);
 }
 
 double in_step_factor(const StepContext& c) {
