@@ -32,6 +32,7 @@ Page page_of(const std::string& sentence, std::string fallback, std::string fact
   page.verdict = sentence.empty() ? std::move(fallback) : sentence;
   page.facts = std::move(facts);
   page.script = embedded::page_diagnose;
+  page.view = "diagnose";
   page.data = std::move(data);
   return page;
 }
@@ -78,7 +79,7 @@ std::string file_list(const Diagnosis& d) {
 
 }  // namespace
 
-std::string diagnose_html(const Diagnosis& d, const Words& words) {
+std::string diagnose_html(const Diagnosis& d, const Words& words, PageForm form) {
   Json data = diagnose_data(d);
   for (Json& rank : data["ranks"]) {
     Json wall = Json::array();
@@ -98,21 +99,21 @@ std::string diagnose_html(const Diagnosis& d, const Words& words) {
   return html_page(
       page_of(words(d.choke_point), words("Where the time of {} ranks went", {std::to_string(d.ranks.size())}),
               file_list(d), std::move(data)),
-      words);
+      words, form);
 }
 
-std::string straggler_html(const StragglerReport& r, const Words& words) {
-  return html_page(page_of(words(r.choke_point), words("Stragglers"), r.file, straggler_data(r)), words);
+std::string straggler_html(const StragglerReport& r, const Words& words, PageForm form) {
+  return html_page(page_of(words(r.choke_point), words("Stragglers"), r.file, straggler_data(r)), words, form);
 }
 
-std::string hang_html(const HangReport& r, const Words& words) {
+std::string hang_html(const HangReport& r, const Words& words, PageForm form) {
   return html_page(page_of(words(r.verdict), words("No rank hangs"),
                            words("{} flight recorder dumps", {std::to_string(r.dumps)}), hang_data(r)),
-                   words);
+                   words, form);
 }
 
-std::string log_html(const LogReport& r, const Words& words) {
-  return html_page(page_of(words(r.choke_point), words("Step times"), r.file, log_data(r)), words);
+std::string log_html(const LogReport& r, const Words& words, PageForm form) {
+  return html_page(page_of(words(r.choke_point), words("Step times"), r.file, log_data(r)), words, form);
 }
 
 }  // namespace chokepoint::report

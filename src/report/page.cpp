@@ -68,9 +68,13 @@ void translate(Json& value, const Words& words) {
 
 }  // namespace
 
-std::string html_page(const Page& page, const Words& words) {
+std::string html_page(const Page& page, const Words& words, PageForm form) {
   Json data = page.data;
   translate(data, words);
+  if (form == PageForm::kData) {
+    const Json parts{{"view", page.view}, {"kind", page.kind}, {"verdict", page.verdict}, {"facts", page.facts}, {"data", std::move(data)}};
+    return parts.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
   if (!words.entries().empty()) data["words"] = words.entries();
   const std::array<std::pair<std::string_view, std::string>, 11> fields{{
       {"LANG", std::string(words.lang())},

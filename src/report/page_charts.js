@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every page shares: its data, words, formats, tables, tooltips, and pictures as inline SVG. Pictures are drawn at the
-// width of their place and drawn anew when it changes, so that text keeps its size on a phone.
+// What every page shares: words, formats, tables, tooltips, and pictures as inline SVG. Pictures are drawn at the width of
+// their place and drawn anew when it changes, so that text keeps its size on a phone.
+// This and the script of one page are the body of a function of the data D and of the element `main`: an HTML report calls
+// it once, the page of `chokepoint serve` every time that something changes.
 "use strict";
-const D = JSON.parse(document.getElementById("data").textContent);
-const main = document.getElementById("main"), tip = document.getElementById("tip");
+const tip = document.getElementById("tip");
 const esc = s => String(s ?? "").replace(/[&<>"]/g, c => ({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}[c]));
 // Words in the language of the page: {} stands for the values that follow.
 const T = (s, ...values) => { let i = 0; return ((D.words ?? {})[s] ?? s).replace(/\{\}/g, () => values[i++]); };
@@ -28,7 +29,8 @@ const objects = t => t.rows.map(r => Object.fromEntries(t.columns.map((c, i) => 
 const el = (html, parent = main) => { const t = document.createElement("template"); t.innerHTML = html.trim(); const n = t.content.firstElementChild; parent.append(n); return n; };
 const section = (title, text = "", parent = main) => el(`<section><h2>${esc(T(title))}</h2>${text ? `<p class="dim">${esc(text)}</p>` : ""}</section>`, parent);
 
-document.getElementById("theme").onclick = () => {
+const theme = document.getElementById("theme");
+if (theme) theme.onclick = () => {
   const r = document.documentElement, dark = r.dataset.theme ? r.dataset.theme === "dark" : matchMedia("(prefers-color-scheme:dark)").matches;
   r.dataset.theme = dark ? "light" : "dark";
 };
@@ -40,10 +42,13 @@ function showTip(html, x, y) {
   tip.style.top = Math.max(4, y + 14 + tip.offsetHeight > innerHeight ? y - tip.offsetHeight - 10 : y + 14) + "px";
 }
 const hideTip = () => { tip.style.display = "none"; };
-document.addEventListener("mousemove", e => { const t = e.target.closest?.("[data-tip]"); t ? showTip(t.dataset.tip, e.clientX, e.clientY) : hideTip(); });
-document.addEventListener("focusin", e => { const t = e.target.closest?.("[data-tip]"); if (!t) return hideTip(); const b = t.getBoundingClientRect(); showTip(t.dataset.tip, b.left + Math.min(b.width, 60), b.bottom - 8); });
-document.addEventListener("keydown", e => { if (e.key === "Escape") hideTip(); });
-document.addEventListener("scroll", hideTip, {passive: true});
+if (!tip.dataset.listens) {
+  tip.dataset.listens = "yes";
+  document.addEventListener("mousemove", e => { const t = e.target.closest?.("[data-tip]"); t ? showTip(t.dataset.tip, e.clientX, e.clientY) : hideTip(); });
+  document.addEventListener("focusin", e => { const t = e.target.closest?.("[data-tip]"); if (!t) return hideTip(); const b = t.getBoundingClientRect(); showTip(t.dataset.tip, b.left + Math.min(b.width, 60), b.bottom - 8); });
+  document.addEventListener("keydown", e => { if (e.key === "Escape") hideTip(); });
+  document.addEventListener("scroll", hideTip, {passive: true});
+}
 // One mark of a picture is in the tab order; arrows move among the others.
 function rove(box) {
   const marks = [...box.querySelectorAll("[data-tip]")], reader = document.createElement("div");
@@ -91,7 +96,8 @@ function clip(s, px, strong = false) {
 const txt = (x, y, s, cls = "", anchor = "start") => `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" class="${cls}" text-anchor="${anchor}">${esc(s)}</text>`;
 
 // A picture: draw(width) gives {height, body}. `least`: narrower places scroll sideways.
-let pictures = 0;
+// Two pages may be drawn side by side: numbers of pictures are the document's.
+const pictureNumber = () => document.documentElement.dataset.pictures = +(document.documentElement.dataset.pictures ?? 0) + 1;
 function figure(parent, title, desc, draw, least = 0) {
   const box = el('<figure class="chart"></figure>', parent);
   let width = 0;
@@ -99,7 +105,7 @@ function figure(parent, title, desc, draw, least = 0) {
     const W = Math.max(least, Math.floor(box.clientWidth));
     if (!box.clientWidth || W === width) return;
     width = W;
-    const id = ++pictures, {height, body} = draw(W);
+    const id = pictureNumber(), {height, body} = draw(W);
     box.innerHTML = `<svg class="draw" width="${W}" height="${Math.ceil(height)}" viewBox="0 0 ${W} ${Math.ceil(height)}" role="group" aria-labelledby="t${id} d${id}"><title id="t${id}">${esc(title)}</title><desc id="d${id}">${esc(desc)}</desc><g><title></title>${body}</g></svg>`;
     rove(box);
   };
@@ -183,7 +189,7 @@ function barRows(W, rows, o) {
   return {height: bottom + (o.ticks ? 22 : 4), body: body + words};
 }
 // The pattern over parts that only wait.
-el('<svg width="0" height="0" style="position:absolute;width:0;height:0" aria-hidden="true"><defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="2.4" height="6" fill="var(--card)" fill-opacity=".75"/></pattern></defs></svg>', document.body);
+if (!document.getElementById("hatch")) el('<svg width="0" height="0" style="position:absolute;width:0;height:0" aria-hidden="true"><defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="2.4" height="6" fill="var(--card)" fill-opacity=".75"/></pattern></defs></svg>', document.body);
 
 // Cells on a grid. rows, columns: labels; cell(i, j): {value 0..1, tip, text, colour} or null.
 function heat(W, rows, columns, cell, o = {}) {
@@ -223,7 +229,8 @@ function plotBody(points, o) {
   let s = "";
   ax.ticks.forEach((t, i) => { s += `<line class="grid" x1="${X(t)}" x2="${X(t)}" y1="${T_}" y2="${H - B}"/>`; if (i % every === 0) s += txt(X(t), H - B + 19, o.fx(t), "", "middle"); });
   for (const t of ay.ticks) s += `<line class="grid" x1="${L}" x2="${W - R}" y1="${Y(t)}" y2="${Y(t)}"/>` + txt(L - 6, Y(t) + 4, o.fy(t), "", "end");
-  if (o.extra) s += `<clipPath id="clip${o.id}"><rect x="${L}" y="${T_}" width="${W - L - R}" height="${H - T_ - B}"/></clipPath><g clip-path="url(#clip${o.id})">${o.extra(X, Y, ax, ay, {left: L, right: W - R, top: T_, bottom: H - B})}</g>`;
+  const clipId = o.extra ? "clip" + pictureNumber() : "";
+  if (o.extra) s += `<clipPath id="${clipId}"><rect x="${L}" y="${T_}" width="${W - L - R}" height="${H - T_ - B}"/></clipPath><g clip-path="url(#${clipId})">${o.extra(X, Y, ax, ay, {left: L, right: W - R, top: T_, bottom: H - B})}</g>`;
   for (const p of points) {
     const paint = p.hollow ? `fill="none" stroke="${p.colour}" stroke-width="1.2"` : `fill="${p.colour}"`;
     s += `<circle class="pt" cx="${X(p.x).toFixed(1)}" cy="${Math.max(T_, Math.min(H - B, Y(p.y))).toFixed(1)}" r="${(o.r ?? 3) + (p.big ?? 0)}" ${paint} data-tip="${esc(p.tip)}"/>`;

@@ -76,6 +76,13 @@ TEST(PredictPage, HasEveryClassOfTheBillAndTheySumToTheStep) {
   EXPECT_NEAR(sum, data["step_time_s"].get<double>(), 1e-12);
 }
 
+TEST(PredictPage, AsDataNamesItsScriptAndHasTheSameFigures) {
+  const Json parts = Json::parse(predict_html(prediction(), Words::english(), PageForm::kData));
+  EXPECT_EQ(parts["view"], "prediction");
+  EXPECT_FALSE(parts["verdict"].get<std::string>().empty());
+  EXPECT_EQ(parts["data"], data_of(predict_html(prediction())));
+}
+
 TEST(PredictPage, HasTheMemoryOfEveryStageAndThePriceOfADay) {
   const Json data = data_of(predict_html(prediction()));
   ASSERT_EQ(data["memory_stages"].size(), 2u);

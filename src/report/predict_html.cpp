@@ -50,6 +50,7 @@ Page page_of(std::string kind) {
   Page page;
   page.kind = std::move(kind);
   page.script = embedded::page_prediction;
+  page.view = "prediction";
   return page;
 }
 
@@ -81,7 +82,7 @@ Json candidates_json(const PlanReport& report) {
 
 }  // namespace
 
-std::string predict_html(const PredictReport& report, const Words& words) {
+std::string predict_html(const PredictReport& report, const Words& words, PageForm form) {
   const Prediction& p = report.prediction;
   Page page = page_of("chokepoint predict");
   page.verdict = verdict_of(p, words);
@@ -92,10 +93,10 @@ std::string predict_html(const PredictReport& report, const Words& words) {
   if (report.implied) page.data["measured"] = document["measured"];
   add_common(page.data, report.job, p);
   if (report.simulated != nullptr) page.data["timeline"] = pipeline_lanes(*report.simulated);
-  return html_page(page, words);
+  return html_page(page, words, form);
 }
 
-std::string plan_html(const PlanReport& report, const Words& words) {
+std::string plan_html(const PlanReport& report, const Words& words, PageForm form) {
   const plan::Plan& plan = report.plan;
   Page page = page_of("chokepoint plan");
   page.verdict = verdict_of(plan, words);
@@ -107,7 +108,7 @@ std::string plan_html(const PlanReport& report, const Words& words) {
                {"would_fit", document["would_fit"]},
                {"candidates", Json::array()}};
   const bool fits = !plan.candidates.empty();
-  if (!fits && !plan.closest) return html_page(page, words);
+  if (!fits && !plan.closest) return html_page(page, words, form);
   const Prediction& best = fits ? plan.candidates.front() : *plan.closest;
   page.data["best"] = prediction_data(best);
   page.data["capacity_bytes"] = best.memory.capacity_bytes;
@@ -121,7 +122,7 @@ std::string plan_html(const PlanReport& report, const Words& words) {
   page.data["nearest_runs"] = predict_data(report.job, best, std::nullopt, report.nearest)["nearest_runs"];
   add_common(page.data, report.job, best);
   if (report.simulated != nullptr) page.data["timeline"] = pipeline_lanes(*report.simulated);
-  return html_page(page, words);
+  return html_page(page, words, form);
 }
 
 }  // namespace chokepoint::report

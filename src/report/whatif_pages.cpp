@@ -77,14 +77,15 @@ void add_states(Rows& rows, const std::string& name, const Json& state, const Js
 
 }  // namespace
 
-std::string whatif_html(const whatif::Study& study) {
+std::string whatif_html(const whatif::Study& study, PageForm form) {
   Page page;
   page.kind = "chokepoint whatif";
   page.data = document(study);
   page.verdict = verdict(page.data);
   page.facts = job_heading(study.baseline.scenario.job);
   page.script = embedded::page_whatif;
-  return html_page(page);
+  page.view = "whatif";
+  return html_page(page, Words::english(), form);
 }
 
 std::string whatif_markdown(const whatif::Study& study) {

@@ -73,12 +73,14 @@ void rename(Json& value, const std::function<std::string(std::string_view)>& ren
 
 }  // namespace
 
-std::string wiring_html(const WiringReport& report, const std::function<std::string(std::string_view)>& renamed) {
+std::string wiring_html(const WiringReport& report, const std::function<std::string(std::string_view)>& renamed,
+                        PageForm form) {
   Page page;
   page.kind = "chokepoint wiring";
   page.verdict = verdict(report);
   page.facts = facts(report);
   page.script = embedded::page_wiring;
+  page.view = "wiring";
   page.data = wiring_data(report);
   page.data["svg"] = wiring_svg(report.assembly.cluster);
   if (renamed) {
@@ -86,7 +88,7 @@ std::string wiring_html(const WiringReport& report, const std::function<std::str
     page.facts = renamed(page.facts);
     rename(page.data, renamed);
   }
-  return html_page(page);
+  return html_page(page, Words::english(), form);
 }
 
 std::string wiring_markdown(const WiringReport& report) {
