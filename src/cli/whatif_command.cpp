@@ -2,8 +2,10 @@
 #include <chokepoint/base/files.hpp>
 #include <chokepoint/base/text.hpp>
 #include <chokepoint/base/units.hpp>
+#include <chokepoint/diagnose/diagnose.hpp>
 #include <chokepoint/report/whatif_pages.hpp>
 #include <chokepoint/report/whatif_view.hpp>
+#include <chokepoint/trace/trace.hpp>
 #include <chokepoint/whatif/study.hpp>
 
 #include <algorithm>
@@ -23,7 +25,7 @@ struct WhatIfOptions {
   ReportFiles files;
   JobOptions job;
   std::string profile;
-  std::vector<std::string> changes;
+  std::vector<std::string> changes, imperfections, traces;
   bool list_changes = false, each = false, alternatives = false, sensitivities = false, grow_batch = false,
        break_even = false, owned = false;
   std::string scale, prices, provider_class, tokens, by, checkpoint_interval, as_of;
@@ -143,7 +145,35 @@ Result<bool> known_class(const whatif::Prices& prices, const std::string& name) 
 std::vector<std::string> inputs_of(const WhatIfOptions& o) {
   std::vector<std::string> inputs = input_files(o.job);
   inputs.push_back(o.prices);
+  inputs.insert(inputs.end(), o.traces.begin(), o.traces.end());
   return inputs;
+}
+
+/// What the job really is like: as its traces show, or as the options say.
+Result<whatif::RealJob> real_job(const WhatIfOptions& o) {
+  whatif::RealJob out;
+  for (const std::string& text : o.imperfections) {
+    TRY_INTO([[maybe_unused]] const bool parsed, engine::parse_imperfection(text, out.imperfections));
+  }
+  if (o.traces.empty()) return out;
+  if (out.imperfections.any())
+    return fail("--imperfection and --from-trace contradict each other: traces show what ails the job");
+  std::vector<trace::RankTrace> traces;
+  for (const std::string& path : o.traces) {
+    TRY_INTO(std::vector<trace::RankTrace> one, trace::read_traces(path));
+    for (trace::RankTrace& rank : one) traces.push_back(std::move(rank));
+  }
+  TRY_INTO(const diagnose::Diagnosis diagnosis, diagnose::diagnose(std::move(traces)));
+  TRY_INTO(out.measured, whatif::measured_step(diagnosis));
+  return out;
+}
+
+/// A negative verdict: what was asked for does not fit, or, when nothing was, the job as it is.
+bool fits(const whatif::Study& study) {
+  for (const whatif::PricedAnswer& a : study.answers) {
+    if (!a.answer.best) return false;
+  }
+  return !study.answers.empty() || study.baseline.own.prediction->memory.fits();
 }
 
 Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int& code) {
@@ -171,6 +201,7 @@ Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int
   scenario.job = std::move(file.job);
   scenario.strategy = file.strategy;
   scenario.parameters = profile.parameters;
+  TRY_INTO(scenario.real, real_job(o));
   TRY_INTO(const whatif::Study study,
            whatif::make_study(scenario, changes, own ? *own : whatif::shipped_prices(), options));
   constexpr double kNoProgress = 1e-3;
@@ -179,8 +210,7 @@ Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int
                     format_duration(study.goodput.checkpoint_s) + " and a restart " + format_duration(study.goodput.restart_s),
                 {}, {"--mtbf and --checkpoint-interval say otherwise"});
   }
-  // Nothing that was asked for fits: a negative verdict.
-  if (!study.answers.empty() && !study.answers.front().answer.best) code = 1;
+  if (!fits(study)) code = 1;
   return write_reports(o.files,
                        {[&] { return report::whatif_html(study); }, [&] { return report::whatif_markdown(study); },
                         [&] { return report::whatif_csv(study); }},
@@ -199,6 +229,12 @@ void add_options(CLI::App& command, WhatIfOptions& o) {
   add_profile_option(command, o.profile);
   command
       .add_option("--change", o.changes, "what to change, for example \"nic=400 Gb/s\"; several are one combination")
+      ->allow_extra_args(false);
+  command.add_option("--from-trace", o.traces,
+                     "traces of the job's ranks: its measured costs are what changes are held against");
+  command
+      .add_option("--imperfection", o.imperfections,
+                  "what ails the job as it is: slow-rank=17:1.08, slow-host=3:0.5, jitter=2%, experts=1.3 ...")
       ->allow_extra_args(false);
   command.add_flag("--list-changes", o.list_changes, "every word of --change with an example");
   command.add_flag("--each", o.each, "also every change on its own");

@@ -94,7 +94,7 @@ function scaleSections() {
   const priced = points.filter(p => p.money);
   if (priced.length < 2) return;
   const pareto = section("Time against money", T("Time and money for a billion tokens, failures and checkpoints counted; nothing is both faster and cheaper than the points on the line."));
-  const at = p => ({x: 1e9 / (p.tokens_per_s * (p.goodput.goodput || 1)) / 3600, y: p.money.usd_per_billion_tokens / (p.goodput.goodput || 1)});
+  const at = p => ({x: 1e9 / (p.tokens_per_s * (p.goodput.goodput || 1)) / 3600, y: p.money.usd_per_billion_tokens});
   const front = priced.filter(p => p.on_pareto_front).map(at).sort((a, b) => a.x - b.x);
   scatter(pareto, T("Time against money"), T("Hours and dollars for a billion tokens by accelerators"), () => priced.map(p => ({...at(p), colour: p.on_pareto_front ? "var(--good)" : "var(--c)", big: 2, tip: tipOf(p)})), {id: "par", logx: true, logy: false, basey: 10, fx: v => num(v) + " h", fy: usd, x: T("hours for a billion tokens"), y: T("money for a billion tokens"), height: 380,
     extra: (X, Y) => `<polyline fill="none" stroke="var(--good)" stroke-width="1.5" points="${front.map(p => X(p.x).toFixed(1) + "," + Y(p.y).toFixed(1)).join(" ")}"/>`});

@@ -42,6 +42,7 @@ Json money_json(const std::optional<Money>& money) {
           {"usd_per_step", money->usd_per_step},
           {"usd_per_billion_tokens", money->usd_per_billion_tokens},
           {"usd_per_day", money->usd_per_day},
+          {"spares_usd_per_day", money->spares_usd_per_day},
           {"run_s", or_null(money->run_s)},
           {"run_usd", or_null(money->run_usd)},
           {"idle", idle}};
@@ -97,6 +98,8 @@ Json answer_json(const PricedAnswer& a) {
                                           {"years", a.break_even->years}}
                                    : Json(nullptr);
   out["notes"] = notes;
+  out["replanned"]["given_up"] = a.answer.given_up;
+  out["same_strategy"]["why_same"] = a.answer.why_same.empty() ? Json(nullptr) : Json(a.answer.why_same);
   return out;
 }
 
@@ -153,6 +156,7 @@ std::string whatif_json(const Study& study) {
               {"job", job_data(study.baseline.scenario.job)},
               {"strategy_given", study.baseline.strategy_given}};
   out["now"] = state_json(study.baseline.own);
+  out["now"]["origin"] = study.baseline.scenario.real.measured ? "traces" : "model";
   out["now"]["money"] = money_json(study.money);
   out["now"]["goodput"] = goodput_json(study.goodput);
   out["best"] = state_json(study.baseline.best);

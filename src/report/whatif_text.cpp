@@ -42,8 +42,10 @@ std::string rate_words(const Prediction& p, const parallel::Job& job) {
 std::string now_section(const Study& study, const Style& style) {
   const Baseline& base = study.baseline;
   const Prediction& p = *base.own.prediction;
-  std::string out = style.bold(fmt::format("Now           {} \u00b1{} %, {}", format_duration(p.step_time_s),
-                                           band_percent(p), rate_words(p, base.scenario.job))) +
+  const bool measured = base.scenario.real.measured.has_value();
+  std::string out = style.bold(fmt::format("Now           {} {}, {}", format_duration(p.step_time_s),
+                                           measured ? "as the traces show it" : fmt::format("\u00b1{} %", band_percent(p)),
+                                           rate_words(p, base.scenario.job))) +
                     "\n";
   out += titled("  strategy", parallel::title(p.strategy) + "; " + memory_words(p, style), style);
   out += titled("  choke point", choke_words(p), style);
@@ -72,7 +74,8 @@ std::string state_line(const char* title, const State& state, const std::optiona
   const Prediction& p = *state.prediction;
   std::string words =
       fmt::format("{}, step {}; {}", format_duration(p.step_time_s), ratio_words(*ratio), rate_words(p, job));
-  if (!ratio->told_apart() && ratio->value != 1) words += " (cannot be told from no change)";
+  const bool nothing = std::abs(ratio->value - 1) < 5e-4;
+  if (!nothing && !ratio->told_apart()) words += " (cannot be told from no change)";
   return titled(title, words, style) + titled("", parallel::title(p.strategy) + "; " + memory_words(p, style), style);
 }
 
@@ -123,10 +126,13 @@ std::string answer_section(const Study& study, const PricedAnswer& a, const Styl
   std::string out = "\n" + style.bold(title) + "\n";
   const parallel::Job& job = a.answer.scenario.job;
   out += state_line("  same plan", a.answer.kept, a.answer.kept_ratio, job, style);
+  if (!a.answer.why_same.empty()) out += titled("", "nothing changes: " + a.answer.why_same, style);
   const bool same =
       a.answer.kept && a.answer.best && a.answer.kept.prediction->strategy == a.answer.best.prediction->strategy;
   out += same ? titled("  re-planned", "the same strategy stays best", style)
               : state_line("  re-planned", a.answer.best, a.answer.best_ratio, job, style);
+  if (!same && !a.answer.given_up.empty())
+    out += titled("", fmt::format("instead of {}", fmt::join(a.answer.given_up, " ")), style);
   if (a.answer.best) out += titled("  choke point", choke_words(*a.answer.best.prediction), style);
   out += money_lines(study, a, style);
   for (const Note& note : a.answer.scenario.notes) out += titled("  note", note.text, style);

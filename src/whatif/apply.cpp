@@ -189,12 +189,6 @@ Result<bool> nic_slot(Scenario& s, const Change& c) { return scaled_class(s, c, 
 Result<bool> host_memory(Scenario& s, const Change& c) { return scaled_class(s, c, LinkClass::kHostMemory); }
 Result<bool> socket(Scenario& s, const Change& c) { return scaled_class(s, c, LinkClass::kSockets); }
 
-Result<bool> mend(Scenario& s, const Change& c) {
-  if (lower(c.value) != "links") return fail(fmt::format("mend={}: expected links", c.value));
-  if (mend_links(s.job.cluster) == 0) s.notes.push_back({"no link of this wiring runs below its specification", {}});
-  return true;
-}
-
 /// "GPU5.pcie=x0.5", "NIC2.rate=200 Gb/s".
 Result<bool> device(Scenario& s, const Change& c) {
   const std::size_t dot = c.key.rfind('.');
@@ -409,7 +403,6 @@ constexpr std::array kEntries = {Entry{"nic", nic},
                                  Entry{"nic-slot", nic_slot},
                                  Entry{"host-memory", host_memory},
                                  Entry{"socket", socket},
-                                 Entry{"mend", mend},
                                  Entry{"latency", latency},
                                  Entry{"accelerator", accelerator},
                                  Entry{"hbm", hbm},
@@ -433,6 +426,7 @@ constexpr std::array kEntries = {Entry{"nic", nic},
 }  // namespace
 
 Result<bool> apply(Scenario& scenario, const Change& change) {
+  if (is_real_word(change.key)) return apply_real(scenario, change);
   for (const Entry& entry : kEntries) {
     if (entry.key == change.key) return entry.handler(scenario, change);
   }

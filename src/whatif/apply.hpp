@@ -6,6 +6,9 @@
 namespace chokepoint::whatif {
 
 Result<bool> apply(Scenario& scenario, const Change& change);
+/// Words about slow, stalled and unevenly loaded ranks, and what mends them.
+bool is_real_word(std::string_view key);
+Result<bool> apply_real(Scenario& scenario, const Change& change);
 Result<bool> apply_strategy_word(Scenario& scenario, const Change& change);
 /// Bandwidths measured on the old wires follow the new ones in proportion.
 void carry_measurements(const Scenario& before, Scenario& after);

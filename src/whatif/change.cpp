@@ -15,7 +15,7 @@ namespace chokepoint::whatif {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 25> kAliases = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kAliases = {{
     {"nics", "nics-per-host"},
     {"nic-count", "nics-per-host"},
     {"rails", "nics-per-host"},
@@ -41,6 +41,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 25> kAliases
     {"dtype", "precision"},
     {"accelerators", "gpus"},
     {"taper", "oversubscription"},
+    {"straggler", "slow-rank"},
+    {"stragglers", "slow-rank"},
 }};
 
 constexpr std::array<std::string_view, 26> kStrategyWords = {
@@ -50,11 +52,7 @@ constexpr std::array<std::string_view, 26> kStrategyWords = {
     "sync",   "overlap",  "overlap-reduce", "overlap-gather", "overlap-tensor"};
 
 /// Known wishes that this version's step model has nothing for; the answer says where to look instead.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kNotModelled = {{
-    {"straggler",
-     "the step model has every rank alike; chokepoint diagnose finds slow ranks in traces and prices them"},
-    {"jitter", "the step model has every rank alike; chokepoint diagnose finds slow ranks in traces and prices them"},
-    {"balance", "load is even in the step model; chokepoint diagnose prices imbalance from traces"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNotModelled = {{
     {"bucket", "bucket sizes follow the framework; framework= changes them together"},
     {"placement", "ranks lie as Megatron and DeepSpeed lay them: tensor, context, data, pipeline"},
     {"algorithm", "the collective model takes the algorithm that NCCL's tuner would"},
@@ -152,7 +150,15 @@ const std::vector<ChangeWord>& change_words() {
       {"clock", "clock=x0.9", "rate of arithmetic"},
       {"power", "power=x0.8", "board power limit"},
       {"host", "host=x2", "speed of launches and Python"},
-      {"mend", "mend=links", "links that trained or measured below their specification"},
+      {"mend", "mend=links", "links, ranks, load or all: what runs below its specification runs at it"},
+      {"slow-rank", "straggler=none", "a slow rank taken away, or put in: slow-rank=17:1.08"},
+      {"slow-host", "slow-host=none", "a host with a part of its network, 3:0.5, or none"},
+      {"stall", "stall=none", "a rank that waits before its first kernel, 5:200ms/10, or none"},
+      {"jitter", "jitter=2%", "spread of kernel times, or none"},
+      {"balance", "balance=even", "sequences, experts and stages loaded alike"},
+      {"sequences", "sequences=10%", "spread of the work of a micro-batch, or none"},
+      {"experts", "experts=1.3", "load of the fullest expert rank over the mean, or none"},
+      {"last-stage", "last-stage=1.2", "work of the last stage against the model's, or none"},
       {"gpus", "gpus=2048", "accelerators used; the cluster grows or shrinks with them"},
       {"hosts", "hosts=256", "the same in hosts"},
       {"model", "model=llama-3-70b", "another model of the catalogue"},

@@ -9,6 +9,10 @@
 #include <fmt/format.h>
 #include <initializer_list>
 
+#include <chokepoint/base/text.hpp>
+
+#include "same_step.hpp"
+
 namespace chokepoint::whatif {
 
 using simulate::Bill;
@@ -63,6 +67,10 @@ State predict_state(const Scenario& scenario, const parallel::Strategy& strategy
     return state;
   }
   if (choke_points) simulate::find_choke_points(scenario.job, *prediction, scenario.parameters);
+  if (const Result<bool> real = make_real(scenario.real, predictor, *prediction); !real) {
+    state.why_not = real.error().message;
+    return state;
+  }
   against_data_sheet(scenario, *prediction);
   state.prediction = std::move(*prediction);
   return state;
@@ -93,8 +101,41 @@ State plan_state(const Scenario& scenario) {
 std::optional<double> step_time(const Scenario& scenario, const parallel::Strategy& strategy) {
   const auto full = parallel::completed(scenario.job, strategy);
   if (!full || scenario.job.accelerator.peak(scenario.job.dtype) <= 0) return std::nullopt;
-  return simulate::Predictor(scenario.job, {}, scenario.parameters).evaluate(*full).step_time_s;
+  const simulate::Predictor predictor(scenario.job, {}, scenario.parameters);
+  Prediction prediction = predictor.evaluate(*full);
+  if (!make_real(scenario.real, predictor, prediction)) return std::nullopt;
+  return prediction.step_time_s;
 }
+
+namespace {
+
+/// Measured costs move as the model says: it has to speak of the job that was traced.
+Result<bool> hold_against_model(Scenario& scenario) {
+  MeasuredStep& measured = *scenario.real.measured;
+  if (!scenario.strategy)
+    return fail("the traces do not say which strategy ran", {}, {"give it with --strategy, or in the job file"});
+  if (measured.ranks > 0 && measured.ranks != scenario.job.gpus)
+    return fail(fmt::format("the traces are of a job of {} ranks, this job has {}", measured.ranks, scenario.job.gpus),
+                {}, {fmt::format("--gpus {} is the job that was traced; --change gpus= then asks for another size",
+                                 measured.ranks)});
+  TRY_INTO(const parallel::Strategy full, parallel::completed(scenario.job, *scenario.strategy));
+  measured.model_s = simulate::Predictor(scenario.job, {}, scenario.parameters).evaluate(full).bill;
+  return true;
+}
+
+/// Words of a strategy that another one does not have.
+std::vector<std::string> words_without(const parallel::Strategy& kept, const parallel::Strategy& other) {
+  const std::string other_text = parallel::to_text(portable(other));
+  const std::vector<std::string_view> there = split_blanks(other_text);
+  const std::string kept_text = parallel::to_text(portable(kept));
+  std::vector<std::string> out;
+  for (const std::string_view word : split_blanks(kept_text)) {
+    if (std::find(there.begin(), there.end(), word) == there.end()) out.emplace_back(word);
+  }
+  return out;
+}
+
+}  // namespace
 
 Result<Baseline> baseline(Scenario scenario) {
   Baseline out;
@@ -104,6 +145,9 @@ Result<Baseline> baseline(Scenario scenario) {
     // An illegal strategy of the user's own is an error, not an answer.
     TRY_INTO([[maybe_unused]] const parallel::Strategy legal,
              parallel::completed(out.scenario.job, *out.scenario.strategy));
+  }
+  if (out.scenario.real.measured) {
+    TRY_INTO([[maybe_unused]] const bool held, hold_against_model(out.scenario));
   }
   out.best = plan_state(out.scenario);
   if (out.strategy_given) {
@@ -132,6 +176,10 @@ Result<Answer> answer(const Baseline& baseline, const std::vector<Change>& chang
                          (!out.best || out.kept.prediction->step_time_s < out.best.prediction->step_time_s);
   if (kept_wins) out.best = out.kept;
   const Prediction& before = *baseline.own.prediction;
+  if (out.best) out.given_up = words_without(before.strategy, out.best.prediction->strategy);
+  constexpr double kNothing = 5e-4;
+  if (out.kept && std::abs(out.kept.prediction->step_time_s / before.step_time_s - 1) < kNothing && changes.size() == 1)
+    out.why_same = why_same(baseline.scenario, before, changes.front());
   if (out.kept) out.kept_ratio = paired(baseline.scenario, before, out.scenario, *out.kept.prediction);
   if (out.best) out.best_ratio = paired(baseline.scenario, before, out.scenario, *out.best.prediction);
   return out;

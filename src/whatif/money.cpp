@@ -32,7 +32,11 @@ std::optional<HourlyPrice> owned_price(const parallel::Job& job, const Prices& p
     if (!item.what.starts_with("NIC")) joining_usd += item.count * item.usd_each.value_or(0);
   }
   const double capital = host->usd_per_accelerator + host->facility_usd_per_accelerator + joining_usd / count;
-  const double power = host->power_w + network.power_w() / count;
+  // A changed power limit moves the board's share of what the host draws at the wall.
+  double limit_moved_w = 0;
+  if (const auto shipped = hardware::find_accelerator(job.accelerator.name); shipped && shipped->power_w > 0)
+    limit_moved_w = (job.accelerator.power_w - shipped->power_w) * owned.power_over_board;
+  const double power = std::max(0.0, host->power_w + limit_moved_w) + network.power_w() / count;
   HourlyPrice price;
   price.running_usd = power / 1000 * (owned.pue * owned.usd_per_kwh + owned.cooling_usd_per_kwh);
   price.usd = capital / (owned.amortisation_years * kHoursPerYear) + price.running_usd;
@@ -90,6 +94,19 @@ Money money_of(const parallel::Job& job, const Prediction& p, const HourlyPrice&
   std::stable_sort(out.idle.begin(), out.idle.end(),
                    [](const IdleMoney& a, const IdleMoney& b) { return a.usd_per_day > b.usd_per_day; });
   return out;
+}
+
+void add_spares(Money& money, const parallel::Job& job, int spare_hosts) {
+  const double spares = static_cast<double>(spare_hosts) * std::max(1, job.cluster.gpus_per_host());
+  if (spares <= 0 || job.gpus <= 0) return;
+  const double factor = 1 + spares / job.gpus;
+  money.spares_usd_per_day = money.usd_per_day * (factor - 1);
+  for (double* usd : {&money.usd_per_step, &money.usd_per_billion_tokens, &money.usd_per_day}) *usd *= factor;
+  if (money.run_usd) *money.run_usd *= factor;
+  const IdleMoney standing_by{"spare hosts", money.spares_usd_per_day};
+  const auto place = std::find_if(money.idle.begin(), money.idle.end(),
+                                  [&](const IdleMoney& one) { return one.usd_per_day < standing_by.usd_per_day; });
+  money.idle.insert(place, standing_by);
 }
 
 void add_surcharges(Money& money, const parallel::Job& job, const Prices& prices, double checkpoint_bytes) {

@@ -36,6 +36,7 @@ ScalePoint point_at(const Scenario& scenario, const Prices& prices, const ScaleO
   std::string why;
   if (const auto price = hourly_price(sized->job, prices, options.basis, why)) {
     point.money = money_of(sized->job, p, *price, point.goodput.goodput, options.tokens);
+    add_spares(*point.money, sized->job, point.goodput.spare_hosts);
     add_surcharges(*point.money, sized->job, prices, point.goodput.checkpoint_bytes);
   }
   return point;

@@ -9,6 +9,7 @@
 #include <chokepoint/base/units.hpp>
 #include <fmt/format.h>
 #include <functional>
+#include <numeric>
 #include <set>
 
 #include "apply.hpp"
@@ -31,6 +32,7 @@ struct Trial {
   Scenario scenario;
   double bubble = 1;
   bool lighter_recompute = false;
+  std::optional<double> imperfect;  ///< step with imperfections over the step without; empty: to be simulated
 };
 
 struct Resource {
@@ -170,6 +172,42 @@ void add_schedule(const Scenario& scenario, const parallel::Strategy& completed,
   }
 }
 
+/// What ails a real job, as resources that can be had in better quality: twice as good is half as slow or uneven.
+void add_real(const Scenario& scenario, std::vector<Resource>& out) {
+  const RealJob& real = scenario.real;
+  const engine::Imperfections& i = real.imperfections;
+  if (!i.slow_ranks.empty() || !i.stalls.empty() || (real.measured && real.measured->slow_rank.alone_s > 0)) {
+    out.push_back({"slow ranks", "ranks that compute slower than the others, or stall", "half of their slowness gone",
+                   [](Trial& t, double factor) {
+                     RealJob& r = t.scenario.real;
+                     for (engine::SlowRank& slow : r.imperfections.slow_ranks)
+                       slow.factor = 1 + (slow.factor - 1) / factor;
+                     for (engine::Stall& stall : r.imperfections.stalls) stall.seconds /= factor;
+                     if (r.measured) r.measured->slow_rank_left /= factor;
+                     t.imperfect.reset();
+                   }});
+  }
+  if (!i.slow_hosts.empty()) {
+    out.push_back({"slow hosts", "hosts with a part of their network", "half of what their network lacks",
+                   [](Trial& t, double factor) {
+                     for (engine::SlowHost& slow : t.scenario.real.imperfections.slow_hosts)
+                       slow.share = 1 - (1 - slow.share) / factor;
+                     t.imperfect.reset();
+                   }});
+  }
+  const bool uneven = i.sequence_imbalance > 0 || i.expert_imbalance > 1 || i.stage_load != 1;
+  if (!uneven && !(real.measured && real.measured->uneven_load.alone_s > 0)) return;
+  out.push_back({"balance", "sequences, experts and stages loaded unevenly", "half of the unevenness gone",
+                 [](Trial& t, double factor) {
+                   engine::Imperfections& now = t.scenario.real.imperfections;
+                   now.sequence_imbalance /= factor;
+                   now.expert_imbalance = 1 + (now.expert_imbalance - 1) / factor;
+                   now.stage_load = 1 + (now.stage_load - 1) / factor;
+                   if (t.scenario.real.measured) t.scenario.real.measured->uneven_load_left /= factor;
+                   t.imperfect.reset();
+                 }});
+}
+
 std::vector<Resource> resources_of(const Scenario& scenario, const parallel::Strategy& completed) {
   std::vector<Resource> out;
   add_links(scenario.job.cluster, out);
@@ -178,6 +216,7 @@ std::vector<Resource> resources_of(const Scenario& scenario, const parallel::Str
   add_network(scenario, out);
   add_device(scenario, out);
   add_schedule(scenario, completed, out);
+  add_real(scenario, out);
   return out;
 }
 
@@ -190,8 +229,13 @@ Trial with(const Trial& trial, const Resource& resource, double factor) {
 
 double time_of(const Trial& trial, const parallel::Strategy& completed) {
   const simulate::Predictor predictor(trial.scenario.job, {}, trial.scenario.parameters);
+  const RealJob& real = trial.scenario.real;
+  const double imperfect = trial.imperfect ? *trial.imperfect
+                                           : imperfect_over_even(real.imperfections, predictor, completed).value_or(1.0);
   const auto time = [&](const simulate::Prediction& p) {
-    return p.step_time_s - (1 - trial.bubble) * p.item(simulate::Bill::kBubble);
+    const MeasuredStep::Bill bill = real.measured ? moved_bill(*real.measured, p.bill) : p.bill;
+    const double step_s = std::accumulate(bill.begin(), bill.end(), 0.0);
+    return (step_s - (1 - trial.bubble) * bill[static_cast<std::size_t>(simulate::Bill::kBubble)]) * imperfect;
   };
   double best = time(predictor.evaluate(completed));
   for (const auto recompute : {parallel::Recompute::kNone, parallel::Recompute::kSelective}) {
@@ -243,7 +287,13 @@ std::vector<Fix> chain_of(Trial trial, const parallel::Strategy& completed, cons
 Result<Sensitivities> sensitivities(const Scenario& scenario, const parallel::Strategy& strategy, int depth) {
   TRY_INTO(const parallel::Strategy completed, parallel::completed(scenario.job, strategy));
   const std::vector<Resource> resources = resources_of(scenario, completed);
-  const Trial now{scenario, 1, false};
+  Trial now{scenario, 1, false, {}};
+  if (scenario.real.imperfections.any()) {
+    const simulate::Predictor predictor(scenario.job, {}, scenario.parameters);
+    TRY_INTO(now.imperfect, imperfect_over_even(scenario.real.imperfections, predictor, completed));
+  } else {
+    now.imperfect = 1;
+  }
   Sensitivities out;
   out.step_time_s = time_of(now, completed);
   for (const Resource& resource : resources) {

@@ -27,6 +27,7 @@ std::optional<Money> money_for(const parallel::Job& job, const State& state, con
   if (!price) return std::nullopt;
   const Goodput goodput = goodput_of(job, options.scaling.failures);
   Money money = money_of(job, *state.prediction, *price, goodput.goodput, options.scaling.tokens);
+  add_spares(money, job, goodput.spare_hosts);
   add_surcharges(money, job, prices, goodput.checkpoint_bytes);
   return money;
 }

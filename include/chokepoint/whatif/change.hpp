@@ -9,6 +9,7 @@
 // changed one. docs/formats/whatif.md lists the words.
 #include <chokepoint/parallel/job.hpp>
 #include <chokepoint/simulate/predict.hpp>
+#include <chokepoint/whatif/real_step.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@ struct Scenario {
   std::optional<parallel::Strategy> strategy;
   simulate::Parameters parameters;
   double arithmetic = 1;    ///< rate of arithmetic against the data sheet (clock=x0.9)
+  RealJob real;             ///< how the job differs from the model, in which ranks are alike
   std::vector<Note> notes;  ///< what a change brought along
 };
 

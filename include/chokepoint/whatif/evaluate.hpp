@@ -43,8 +43,10 @@ struct Answer {
   std::optional<Ratio> kept_ratio;  ///< of step times against the baseline's own
   std::optional<Ratio> best_ratio;
   double tokens = 0;  ///< of a step after the change; they may differ from those before
+  std::vector<std::string> given_up;  ///< words of the strategy kept that the re-planned one does not have
+  std::string why_same;               ///< a change that moves nothing: why; empty where the step moves
 };
-/// Sums of several changes are one answer; ask one by one for each alone.
+/// Several changes together are one answer; ask one by one for each alone.
 Result<Answer> answer(const Baseline& baseline, const std::vector<Change>& changes);
 
 State predict_state(const Scenario& scenario, const parallel::Strategy& strategy, bool choke_points = true);

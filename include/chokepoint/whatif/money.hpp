@@ -57,7 +57,8 @@ struct Money {
   HourlyPrice price;
   double usd_per_step = 0;
   double usd_per_billion_tokens = 0;
-  double usd_per_day = 0;       ///< of all accelerators
+  double usd_per_day = 0;       ///< of all accelerators, spare hosts included
+  double spares_usd_per_day = 0;
   std::optional<double> run_s;  ///< to the tokens asked for, goodput counted
   std::optional<double> run_usd;
   std::vector<IdleMoney> idle;  ///< classes that compute nothing new, dearest first
@@ -65,6 +66,8 @@ struct Money {
 /// `goodput`: share of the time that trains (1: no failures). `tokens`: length of the run, 0 when not asked.
 Money money_of(const parallel::Job& job, const simulate::Prediction& prediction, const HourlyPrice& price,
                double goodput, double tokens);
+/// Adds hosts that stand by for those that fail: they cost the same hour and train nothing.
+void add_spares(Money& money, const parallel::Job& job, int spare_hosts);
 /// Adds what the list charges beside the accelerators: people to every hour, egress of the last checkpoint to a run.
 void add_surcharges(Money& money, const parallel::Job& job, const Prices& prices, double checkpoint_bytes);
 
