@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
 
 namespace chokepoint::assemble {
 
@@ -44,6 +45,8 @@ class Enricher {
   void name_accelerator(const std::string& words, int line);
   void set_slot(int device, double specified, double negotiated, int width);
   void compare_counts(const Host& other);
+  bool direct_links_unknown() const;
+  void draw_nvlinks(const NvLinkStatus& status);
 
   Host& host_;
   const Document& document_;
@@ -130,7 +133,45 @@ void Enricher::operator()(const SmiQuery& query) {
   }
 }
 
+/// The host's first file is of a kind that sees PCIe alone, so that no direct link drawn does not mean that there is none.
+bool Enricher::direct_links_unknown() const {
+  if (std::any_of(host_.links.begin(), host_.links.end(), [](const Link& link) { return link.kind == LinkKind::kNvLink || link.kind == LinkKind::kXgmi; })) return false;
+  return std::any_of(assembly_.documents.begin(), assembly_.documents.end(), [this](const Document& document) {
+    const bool blind = document.format == Format::kLspci || document.format == Format::kHwlocXml || document.format == Format::kSmiQuery;
+    return blind && document.file == host_.name;
+  });
+}
+
+/// Links to GPUs whose address is known go there, all others to one switch.
+void Enricher::draw_nvlinks(const NvLinkStatus& status) {
+  int fabric = -1;
+  for (const NvLinkGpu& found : status.gpus) {
+    const int device = gpu({}, static_cast<std::size_t>(found.index));
+    if (device < 0) continue;
+    std::map<int, std::pair<int, double>> ends;  // device (-1: a switch) -> links, rate of one
+    for (const NvLinkState& link : found.links) {
+      if (link.bytes_per_s.value_or(0) <= 0) continue;
+      const auto far = std::find_if(host_.devices.begin(), host_.devices.end(), [&link](const Device& other) { return !link.far.empty() && other.kind == DeviceKind::kGpu && other.bus_id == link.far; });
+      auto& [links, rate] = ends[far == host_.devices.end() ? -1 : static_cast<int>(far - host_.devices.begin())];
+      ++links;
+      rate = *link.bytes_per_s;
+    }
+    for (const auto& [end, count] : ends) {
+      if (end >= 0 && end <= device) continue;  // drawn from the other end
+      if (end < 0 && fabric < 0) fabric = host_.add_device({DeviceKind::kNvSwitch, "NVLink", {}, {}, {}});
+      Bandwidth bandwidth;
+      bandwidth.specified_bytes_per_s = bandwidth.negotiated_bytes_per_s = count.first * count.second;
+      bandwidth.origin = document_.file;
+      host_.add_duplex(device, end < 0 ? fabric : end, LinkKind::kNvLink, count.first, bandwidth);
+    }
+  }
+}
+
 void Enricher::operator()(const NvLinkStatus& status) {
+  if (direct_links_unknown()) {
+    for (const NvLinkGpu& found : status.gpus) name_accelerator(found.name, found.line);
+    if (std::none_of(host_.links.begin(), host_.links.end(), [](const Link& link) { return link.kind == LinkKind::kNvLink; })) return draw_nvlinks(status);
+  }
   for (const NvLinkGpu& found : status.gpus) {
     const int device = gpu({}, static_cast<std::size_t>(found.index));
     if (device < 0) {
@@ -172,6 +213,8 @@ void Enricher::operator()(const PciListing& listing) {
     const auto own = std::find_if(host_.devices.begin(), host_.devices.end(), [&from](const Device& device) { return device.bus_id == from.bus_id && device.kind == from.kind; });
     if (own != host_.devices.end()) {
       set_slot(static_cast<int>(own - host_.devices.begin()), link.bandwidth.specified_bytes_per_s.value_or(0.0), link.bandwidth.negotiated_bytes_per_s.value_or(0.0), link.width);
+      if (own->line_bytes_per_s <= 0) own->line_bytes_per_s = from.line_bytes_per_s;
+      if (own->alias.empty()) own->alias = from.alias;
     }
   }
 }
@@ -246,7 +289,17 @@ void Enricher::operator()(const RocmTopology& found) {
     if (own && *own != node) contradict(fmt::format("GPU{} is on NUMA node {} here, {} there", index, *own, node), 0);
     if (!own) own = node;
   }
+  const bool unknown = direct_links_unknown();
   if (!found.names.empty()) name_accelerator(found.names.front(), 0);
+  if (!unknown || direct_links_unknown() != unknown) return;
+  const Host other = host_of(found, document_.file);
+  const std::vector<int> theirs = other.gpus();
+  const auto own = [&](int device) -> std::size_t { return static_cast<std::size_t>(std::find(theirs.begin(), theirs.end(), device) - theirs.begin()); };
+  for (const Link& link : other.links) {
+    const std::size_t from = own(link.from);
+    const std::size_t to = own(link.to);
+    if (link.kind == LinkKind::kXgmi && from < to && to < gpus.size()) host_.add_duplex(gpus[from], gpus[to], LinkKind::kXgmi, link.width, link.bandwidth);
+  }
 }
 
 }  // namespace

@@ -13,9 +13,13 @@ struct LiveOptions {
   bool live = false;
   std::string sysfs = "/sys";   ///< another tree: sysfs alone is read, no tool is run
   bool fabric = false;          ///< ask the InfiniBand subnet even where sysfs shows no port
+  std::string library;          ///< only print what this library says
+  std::vector<std::string> ports;  ///< InfiniBand ports ("mlx5_0:1") at which ibnetdisc starts
 };
 
 void add_live_options(CLI::App& command, LiveOptions& options);
+/// --library: the text.
+Result<std::string> library_text(const LiveOptions& options);
 /// Documents of this machine; `unseen` gets what could not be seen, and why.
 Result<std::vector<wiring::Document>> live_documents(const LiveOptions& options, std::vector<std::string>& unseen);
 

@@ -293,6 +293,10 @@ void add_wiring(CLI::App& app, CommonOptions& common, Action& action) {
   add_report_options(*command, options->files);
   command->callback([options, &common, &action] {
     action = [options, &common] {
+      if (!options->live.library.empty()) {
+        const Result<std::string> text = library_text(options->live);
+        return text ? deliver(common, *text, 0) : report_error(text.error());
+      }
       const Result<Outcome> outcome = run(*options, common);
       return outcome ? deliver(common, outcome->text, outcome->code, with_files_they_name(options->inputs)) : report_error(outcome.error());
     };

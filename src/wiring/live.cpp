@@ -211,16 +211,13 @@ class Reader {
   void say_what_is_missing() {
     if (functions_.empty()) reading_.unseen.push_back("PCI devices: none under bus/pci/devices (a virtual machine or container may hide them)");
     int silent = 0;
-    bool gpus = false;
     bool switches = false;
     for (const PciFunction& function : functions_) {
       const bool counts = function.role == PciRole::kGpu || function.role == PciRole::kNic;
       silent += counts && !function.state ? 1 : 0;
-      gpus = gpus || function.role == PciRole::kGpu;
       switches = switches || function.port_type == "Upstream Port";
     }
     if (silent > 0) reading_.unseen.push_back(fmt::format("link speed and width of {} GPUs or NICs (virtual devices have none)", silent));
-    if (gpus) reading_.unseen.push_back("NVLink and xGMI between GPUs: not in sysfs; `nvidia-smi topo -m`, `rocm-smi --showtopo`");
     if (switches) reading_.unseen.push_back("access control (ACS) of PCIe switches: `lspci -vvv` as root");
   }
 

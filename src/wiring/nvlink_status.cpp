@@ -33,11 +33,12 @@ void link_line(NvLinkStatus& status, std::string_view content, int number) {
     gpu.errors[std::string(trim(rest.substr(0, colon)))] += leading_number(rest.substr(colon + 1)).value_or(0.0);
     return;
   }
-  NvLinkState state{*index, std::nullopt, number};
+  NvLinkState state{*index, std::nullopt, {}, number};
   if (!contains_ignoring_case(rest, "inactive")) {
     const auto rate = leading_number(rest);
     if (!rate || !contains(rest, "B/s")) return;
     state.bytes_per_s = contains(rest, "MB/s") ? *rate * 1e6 : gbyte(*rate);
+    if (const auto far = after(rest, "B/s to ")) state.far = *far == "NVSwitch" ? std::string(*far) : pci_address(*far);
   }
   const bool twice = std::any_of(gpu.links.begin(), gpu.links.end(), [&state](const NvLinkState& known) { return known.link == state.link; });
   if (!twice) gpu.links.push_back(state);
@@ -62,7 +63,9 @@ Result<NvLinkStatus> read_nvlink_status(std::string_view text, const std::string
     ++number;
     const std::string_view content = trim(line);
     const auto colon = content.find(':');
-    if (content.substr(0, 4) == "GPU " && colon != std::string_view::npos && is_digits(trim(content.substr(4, colon - 4)))) {
+    // "GPU 0: name"; without the blank it is an address of `nvidia-smi -q`, which may stand in the same file.
+    const bool named = colon != std::string_view::npos && (colon + 1 == content.size() || content[colon + 1] == ' ');
+    if (content.substr(0, 4) == "GPU " && named && is_digits(trim(content.substr(4, colon - 4)))) {
       NvLinkGpu gpu;
       gpu.index = to_int(content.substr(4, colon - 4)).value_or(0);
       const std::string_view rest = content.substr(colon + 1);

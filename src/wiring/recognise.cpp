@@ -17,7 +17,7 @@ constexpr std::size_t kHead = 8u << 20;  ///< beyond this nothing new is expecte
 
 struct Marks {
   int nccl = 0, rows = 0, nccl_tests = 0, devices = 0, smi = 0, nvlink = 0, rocm = 0, lspci = 0, tree = 0, peers = 0, matrix = 0, net_blocks = 0, net_ports = 0,
-      link_info = 0, ibstat = 0, counters = 0, guids = 0, slurm = 0, slurm_yaml = 0, topograph = 0, osu = 0, perftest = 0, deepspeed = 0, pairs = 0, training = 0,
+      link_info = 0, ibstat = 0, counters = 0, guids = 0, slurm = 0, slurm_yaml = 0, topograph = 0, osu = 0, perftest = 0, deepspeed = 0, pairs = 0, training = 0, nvlink_links = 0, nvlink_gpus = 0,
       hosts_yaml = 0, words = 0;
 };
 
@@ -77,9 +77,9 @@ void line_marks(std::string_view line, Marks& marks) {
   if (contains(content, "Rank ") && contains(content, " Pid ") && contains(content, " device ")) ++marks.devices;
   if (is_table_row(words)) ++marks.rows;
   if (contains(content, "NVSMI LOG") || starts(content, "Product Name  ") || starts(content, "GPU Link Info")) ++marks.smi;
-  if (starts(content, "Link ") && contains(content, ":") && (contains(content, "B/s") || contains(content, "inactive") || contains(content, "Error"))) ++marks.nvlink;
+  if (starts(content, "Link ") && contains(content, ":") && (contains(content, "B/s") || contains(content, "inactive") || contains(content, "Error"))) ++marks.nvlink_links;
   if (contains(content, "nvidia-smi nvlink")) ++marks.nvlink;
-  if (starts(content, "GPU ") && contains(content, "(UUID: GPU-")) ++marks.nvlink;
+  if (starts(content, "GPU ") && contains(content, "(UUID: GPU-")) ++marks.nvlink_gpus;
   if (contains(content, "ROCm System Management") || contains(content, "between two GPUs") || contains(content, "(Topology) Numa")) ++marks.rocm;
   const std::string_view first = words.front();
   const std::size_t dot = first.find('.');
@@ -183,9 +183,11 @@ std::vector<Format> formats_in(std::string_view text) {
   if (marks.perftest > 0) found.push_back(Format::kPerftest);
   if (marks.peers > 0 && marks.matrix == 0) found.push_back(Format::kPeerMatrix);
   const bool gpu_words = contains(head, "GPU0") || contains(head, "GPU1") || (contains(head, "GPU") && contains(head, "Affinity"));
-  const bool only_words = found.empty() && gpu_words && marks.pairs == 0 && marks.nvlink == 0;
+  const int nvlink = marks.nvlink + marks.nvlink_links + marks.nvlink_gpus;
+  const bool only_words = found.empty() && gpu_words && marks.pairs == 0 && nvlink == 0;
   if ((marks.matrix > 0 && marks.peers == 0) || only_words) found.push_back(Format::kTopoMatrix);
-  if (marks.nvlink > 0 && marks.smi == 0) found.push_back(Format::kNvLinkStatus);
+  // `nvidia-smi -q` alone has lines that begin with "Link"; with both kinds of lines nvlink -s is in the file as well.
+  if (marks.smi == 0 ? nvlink > 0 : marks.nvlink_links > 0 && marks.nvlink_gpus > 0) found.push_back(Format::kNvLinkStatus);
   if (marks.pairs > 0 || (found.empty() && untitled_pairs(lines))) found.push_back(Format::kPairTables);
   return found;
 }

@@ -46,6 +46,7 @@ topology::Host host_of(const SmiQuery& query, const std::string& file);
 struct NvLinkState {
   int link = 0;
   std::optional<double> bytes_per_s;  ///< one direction; no value when inactive
+  std::string far;                ///< PCI address of the other end, "NVSwitch", or empty; NVML says it, nvidia-smi does not
   int line = 0;
 };
 struct NvLinkGpu {
