@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t kMostPoints = 2500;  ///< collectives drawn one by one
 constexpr std::size_t kMostSteps = 200;    ///< columns of the picture of steps
 
-Page page_of(const std::string& sentence, std::string fallback, std::string facts, Json data) {
+Page page_of(const std::string& sentence, std::string fallback, std::string facts, Json data, std::string markdown) {
   Page page;
   page.kind = "chokepoint diagnose";
   page.verdict = sentence.empty() ? std::move(fallback) : sentence;
@@ -34,6 +34,7 @@ Page page_of(const std::string& sentence, std::string fallback, std::string fact
   page.script = embedded::page_diagnose;
   page.view = "diagnose";
   page.data = std::move(data);
+  page.markdown = std::move(markdown);
   return page;
 }
 
@@ -98,22 +99,22 @@ std::string diagnose_html(const Diagnosis& d, const Words& words, PageForm form)
   data["collectives"] = longest(std::move(data["collectives"]));
   return html_page(
       page_of(words(d.choke_point), words("Where the time of {} ranks went", {std::to_string(d.ranks.size())}),
-              file_list(d), std::move(data)),
+              file_list(d), std::move(data), diagnose_markdown(d, words)),
       words, form);
 }
 
 std::string straggler_html(const StragglerReport& r, const Words& words, PageForm form) {
-  return html_page(page_of(words(r.choke_point), words("Stragglers"), r.file, straggler_data(r)), words, form);
+  return html_page(page_of(words(r.choke_point), words("Stragglers"), r.file, straggler_data(r), straggler_markdown(r, words)), words, form);
 }
 
 std::string hang_html(const HangReport& r, const Words& words, PageForm form) {
   return html_page(page_of(words(r.verdict), words("No rank hangs"),
-                           words("{} flight recorder dumps", {std::to_string(r.dumps)}), hang_data(r)),
+                           words("{} flight recorder dumps", {std::to_string(r.dumps)}), hang_data(r), hang_markdown(r, words)),
                    words, form);
 }
 
 std::string log_html(const LogReport& r, const Words& words, PageForm form) {
-  return html_page(page_of(words(r.choke_point), words("Step times"), r.file, log_data(r)), words, form);
+  return html_page(page_of(words(r.choke_point), words("Step times"), r.file, log_data(r), log_markdown(r, words)), words, form);
 }
 
 }  // namespace chokepoint::report

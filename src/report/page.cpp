@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "markup.hpp"
+#include "plain_html.hpp"
 
 namespace chokepoint::embedded {
 extern const std::string_view page_frame;
@@ -76,7 +77,7 @@ std::string html_page(const Page& page, const Words& words, PageForm form) {
     return parts.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
   if (!words.entries().empty()) data["words"] = words.entries();
-  const std::array<std::pair<std::string_view, std::string>, 11> fields{{
+  const std::array<std::pair<std::string_view, std::string>, 12> fields{{
       {"LANG", std::string(words.lang())},
       {"TITLE", escaped(page.kind + ": " + page.verdict)},
       {"STYLE", std::string(embedded::page_style)},
@@ -85,6 +86,7 @@ std::string html_page(const Page& page, const Words& words, PageForm form) {
       {"VERDICT", escaped(page.verdict)},
       {"FACTS", escaped(page.facts)},
       {"NOSCRIPT", words("The pictures of this page are drawn by its own script, which is switched off here.")},
+      {"PLAIN", plain_html(page.markdown)},
       {"DATA", script_text(data)},
       {"CHARTS", std::string(embedded::page_charts)},
       {"PAGE", std::string(page.script)},

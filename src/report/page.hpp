@@ -15,6 +15,7 @@ struct Page {
   std::string verdict;      ///< one sentence, the heading; readable without scripts
   std::string facts;        ///< what it is about, lines
   std::string_view script;  ///< embedded page_*.js
+  std::string markdown;     ///< the report as Markdown: what readers without scripts see
   nlohmann::ordered_json data;
 };
 /// The page, with its data and words in the given language; or the data alone.

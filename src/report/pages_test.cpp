@@ -11,6 +11,7 @@
 #include <pugixml.hpp>
 
 #include "markup.hpp"
+#include "plain_html.hpp"
 
 namespace chokepoint::report {
 namespace {
@@ -54,6 +55,25 @@ Json data_of(const std::string& page) {
           .find_node([](const pugi::xml_node& n) { return std::string_view(n.attribute("id").value()) == "data"; })
           .text()
           .get());
+}
+
+TEST(PlainHtml, TablesListsAndTextAreMarkedUpAndUsersTextStaysText) {
+  const std::string cell = markdown_cell("a<b>|c & `d` *e* \\ f");
+  const std::string html = plain_html("**Best & first**\n\n| x | step |\n|---|---:|\n| " + cell +
+                                      " | 3 s |\n\n- one\n- two\n\n`tensor=2`\n<script>alert(1)</script>\n");
+  EXPECT_EQ(html,
+            "<p><strong>Best &amp; first</strong></p>\n"
+            "<table>\n<thead><tr><th style=\"text-align:left\">x</th><th style=\"text-align:right\">step</th></tr>\n"
+            "</thead>\n<tbody>\n<tr><td style=\"text-align:left\">a&lt;b&gt;|c &amp; `d` *e* \\ f</td>"
+            "<td style=\"text-align:right\">3 s</td></tr>\n</tbody></table>\n"
+            "<ul>\n<li>one</li>\n<li>two</li>\n</ul>\n<p><code>tensor=2</code></p>\n"
+            "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>\n");
+}
+
+TEST(PredictPage, ReadersWithoutScriptsSeeTheTables) {
+  const std::string page = predict_html(prediction());
+  const auto plain = parsed(page).find_node([](const pugi::xml_node& n) { return std::string_view(n.name()) == "noscript"; });
+  EXPECT_GE(std::distance(plain.children("table").begin(), plain.children("table").end()), 2);
 }
 
 TEST(PredictPage, IsWellFormedAndRefersToNothingOutside) {

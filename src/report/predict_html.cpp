@@ -91,6 +91,7 @@ std::string predict_html(const PredictReport& report, const Words& words, PageFo
   const Json document = predict_data(report.job, p, report.implied, report.nearest);
   page.data = {{"prediction", document}, {"nearest_runs", document["nearest_runs"]}, {"sources", document["sources"]}};
   if (report.implied) page.data["measured"] = document["measured"];
+  page.markdown = predict_markdown(report, words);
   add_common(page.data, report.job, p);
   if (report.simulated != nullptr) page.data["timeline"] = pipeline_lanes(*report.simulated);
   return html_page(page, words, form);
@@ -107,6 +108,7 @@ std::string plan_html(const PlanReport& report, const Words& words, PageForm for
                {"sources", document["sources"]},
                {"would_fit", document["would_fit"]},
                {"candidates", Json::array()}};
+  page.markdown = plan_markdown(report, words);
   const bool fits = !plan.candidates.empty();
   if (!fits && !plan.closest) return html_page(page, words, form);
   const Prediction& best = fits ? plan.candidates.front() : *plan.closest;

@@ -84,6 +84,7 @@ std::string whatif_html(const whatif::Study& study, PageForm form) {
   page.verdict = verdict(page.data);
   page.facts = job_heading(study.baseline.scenario.job);
   page.script = embedded::page_whatif;
+  page.markdown = whatif_markdown(study);
   page.view = "whatif";
   return html_page(page, Words::english(), form);
 }

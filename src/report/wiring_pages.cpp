@@ -80,12 +80,14 @@ std::string wiring_html(const WiringReport& report, const std::function<std::str
   page.verdict = verdict(report);
   page.facts = facts(report);
   page.script = embedded::page_wiring;
+  page.markdown = wiring_markdown(report);
   page.view = "wiring";
   page.data = wiring_data(report);
   page.data["svg"] = wiring_svg(report.assembly.cluster);
   if (renamed) {
     page.verdict = renamed(page.verdict);
     page.facts = renamed(page.facts);
+    page.markdown = renamed(page.markdown);
     rename(page.data, renamed);
   }
   return html_page(page, Words::english(), form);
