@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chokepoint/base/files.hpp>
+#include <chokepoint/base/memory_files.hpp>
 
 #include <cerrno>
 #include <cstdio>
@@ -28,11 +29,25 @@ Result<std::string> read_all(std::istream& in, const std::string& path) {
 
 }  // namespace
 
+tl::unexpected<Error> no_such_file(const std::string& path) {
+  Error error{"no such file: " + path, {path, 0, 0}, {}};
+  if (const MemoryFiles* memory = memory_files(); memory != nullptr && !memory->disk_open()) {
+    std::string listed;
+    for (const std::string& name : memory->names()) listed += (listed.empty() ? "" : ", ") + name;
+    error.notes.push_back(listed.empty() ? "the request holds no files" : "files of the request: " + listed);
+  }
+  return tl::make_unexpected(std::move(error));
+}
+
 Result<std::string> read_text_file(const std::string& path) {
+  if (const MemoryFiles* memory = memory_files()) {
+    if (const std::string* content = memory->find(path)) return *content;
+    if (!memory->disk_open()) return no_such_file(path);
+  }
   if (path == "-") return read_all(std::cin, "standard input");
   std::error_code code;
   const fs::file_status status = fs::status(path, code);
-  if (!fs::exists(status)) return fail("no such file: " + path, {path, 0, 0});
+  if (!fs::exists(status)) return no_such_file(path);
   if (fs::is_directory(status)) return fail("is a directory, expected a file: " + path, {path, 0, 0});
   std::ifstream in(path, std::ios::binary);
   if (!in) return fail("cannot open: " + std::string(std::strerror(errno)), {path, 0, 0});
@@ -52,6 +67,10 @@ Result<bool> write_through(const std::string& path, std::string_view text) {
 }  // namespace
 
 Result<bool> write_text_file(const std::string& path, std::string_view text) {
+  if (MemoryFiles* memory = memory_files(); memory != nullptr && (path == "-" || !memory->disk_open())) {
+    memory->write(path, text);
+    return true;
+  }
   if (path == "-") {
     std::cout << text << std::flush;
     if (!std::cout) return fail("cannot write to standard output: " + std::string(std::strerror(errno)));
@@ -86,6 +105,10 @@ std::string directory_of(const std::string& path) {
 }
 
 bool file_exists(const std::string& path) {
+  if (const MemoryFiles* memory = memory_files()) {
+    if (memory->find(path) != nullptr) return true;
+    if (!memory->disk_open()) return false;
+  }
   std::error_code code;
   const fs::file_status status = fs::status(path, code);
   return fs::exists(status) && !fs::is_directory(status);
@@ -93,6 +116,7 @@ bool file_exists(const std::string& path) {
 
 Result<bool> check_output(const std::string& output, std::span<const std::string> inputs) {
   if (output.empty() || output == "-") return true;
+  if (const MemoryFiles* memory = memory_files(); memory != nullptr && !memory->disk_open()) return true;  // inputs stay apart
   std::error_code code;
   if (!fs::is_regular_file(output, code)) return true;
   for (const std::string& input : inputs) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/base/memory_files.hpp>
 #include <chokepoint/base/parallel.hpp>
 
 #include <algorithm>
@@ -17,7 +18,13 @@ void parallel_for(std::size_t count, const std::function<void(std::size_t)>& bod
     for (std::size_t i = next++; i < count; i = next++) body(i);
   };
   std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < workers; ++i) threads.emplace_back(work);
+  MemoryFiles* const files = memory_files();
+  for (std::size_t i = 1; i < workers; ++i) {
+    threads.emplace_back([&work, files] {
+      const FilesInMemory same(files);
+      work();
+    });
+  }
   work();
   for (std::thread& thread : threads) thread.join();
 }

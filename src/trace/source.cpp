@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chokepoint/base/files.hpp>
+#include <chokepoint/base/memory_files.hpp>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -136,9 +138,18 @@ class ZstdSource final : public ByteSource {
 };
 
 Result<File> open_file(const std::string& path) {
+  if (const MemoryFiles* memory = memory_files()) {
+    if (const std::string* content = memory->find(path)) {
+      // Opened for reading alone, so the content is not written to.
+      File file(::fmemopen(const_cast<char*>(content->data()), content->size(), "r"));
+      if (!file) return fail("cannot read an empty file", {path, 0, 0});
+      return file;
+    }
+    if (!memory->disk_open()) return no_such_file(path);
+  }
   std::error_code code;
   const auto status = std::filesystem::status(path, code);
-  if (!std::filesystem::exists(status)) return fail("no such file: " + path, {path, 0, 0});
+  if (!std::filesystem::exists(status)) return no_such_file(path);
   if (std::filesystem::is_directory(status)) return fail("is a directory, expected a file: " + path, {path, 0, 0});
   File file(std::fopen(path.c_str(), "rb"));
   if (!file) return fail("cannot open: " + std::string(std::strerror(errno)), {path, 0, 0});

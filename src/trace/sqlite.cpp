@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sqlite.hpp"
 
+#include <chokepoint/base/files.hpp>
+#include <chokepoint/base/memory_files.hpp>
 #include <cstdio>
+#include <cstring>
 #include <sqlite3.h>
 
 namespace chokepoint::trace {
@@ -41,12 +44,35 @@ std::string escaped(const std::string& path) {
   return out;
 }
 
+/// Opens a database that stands in memory. Its copy says that it keeps no write-ahead log: in memory there can be none.
+int open_content(const std::string& content, sqlite3** file) {
+  constexpr std::size_t kHeader_bytes = 100;
+  constexpr std::size_t kWriteVersion = 18;
+  int code = sqlite3_open_v2(":memory:", file, SQLITE_OPEN_READWRITE, nullptr);
+  if (code != SQLITE_OK || content.size() < kHeader_bytes) return code == SQLITE_OK ? SQLITE_NOTADB : code;
+  auto* copy = static_cast<unsigned char*>(sqlite3_malloc64(content.size()));
+  if (copy == nullptr) return SQLITE_NOMEM;
+  std::memcpy(copy, content.data(), content.size());
+  copy[kWriteVersion] = copy[kWriteVersion + 1] = 1;
+  const auto size = static_cast<sqlite3_int64>(content.size());
+  return sqlite3_deserialize(*file, "main", copy, size, size, SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY);
+}
+
 }  // namespace
 
 Result<SqliteFile> SqliteFile::open(const std::string& path) {
   SqliteFile result;
   result.path_ = path;
   sqlite3* file = nullptr;
+  if (const MemoryFiles* memory = memory_files()) {
+    if (const std::string* content = memory->find(path)) {
+      const int code = open_content(*content, &file);
+      result.file_.reset(file);
+      if (code != SQLITE_OK) return fail("cannot open as SQLite: " + std::string(sqlite3_errstr(code)), {path, 0, 0});
+      return result;
+    }
+    if (!memory->disk_open()) return no_such_file(path);
+  }
   // Immutable: no lock and no journal are looked for, so that a read-only folder works.
   const std::string uri = "file:" + escaped(path) + "?immutable=1";
   const int code = sqlite3_open_v2(uri.c_str(), &file, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr);

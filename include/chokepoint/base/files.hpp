@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whole small files. Inputs above `kMaxTextFileBytes` are refused, so that a wrong path cannot fill the memory.
+// Whole small files, on disk or in memory (memory_files.hpp). Inputs above `kMaxTextFileBytes` are refused, so that a wrong path cannot fill the memory.
 #include <chokepoint/base/result.hpp>
 #include <span>
 #include <string>
@@ -10,6 +10,8 @@ namespace chokepoint {
 
 inline constexpr std::size_t kMaxTextFileBytes = 256u * 1024u * 1024u;
 
+/// The failure to find a file; inside a request it lists the files that this one has.
+tl::unexpected<Error> no_such_file(const std::string& path);
 /// "-" is standard input; pipes and devices are read to their end.
 Result<std::string> read_text_file(const std::string& path);
 /// Writes beside the target and renames, so that a reader never sees half a file. "-" is standard output.
