@@ -27,7 +27,9 @@ set(CHOKEPOINT_LAYERS
   "7 validate"    # published measurements against predictions; constants left out
   "7 whatif"      # changes and purchases: step time, money, payback
   "8 report"      # results -> text, JSON, SVG, HTML
-  "9 cli"         # options
+  "9 commands"    # options in, library call, text out
+  "10 service"    # requests in JSON, answers in JSON; HTTP
+  "11 cli"        # the program
 )
 
 # chokepoint_module(NAME SOURCES ... [TESTS ...]): an object library of one module, plus its unit tests.

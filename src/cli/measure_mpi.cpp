@@ -18,7 +18,7 @@
 
 #include "measure_network.hpp"
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 namespace {
 
 using measure::Experiment;
@@ -357,10 +357,10 @@ int control(const NetworkOptions& options, const std::vector<std::string>& hosts
 }
 
 }  // namespace
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands
 
 int main(int argc, char** argv) {
-  using namespace chokepoint::cli;
+  using namespace chokepoint::commands;
   const std::optional<NetworkOptions> options = parse_network_options(argc, argv);
   MPI_Init(&argc, &argv);
   int me = 0;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 struct JobOptions {
   std::string file;
@@ -24,4 +24,4 @@ std::vector<std::string> input_files(const JobOptions& options);
 /// Inputs and the files that stand in them (a job names a cluster file, that one a host file): no output may replace one.
 std::vector<std::string> with_files_they_name(std::vector<std::string> files);
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

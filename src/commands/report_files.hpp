@@ -8,7 +8,7 @@
 
 #include "commands.hpp"
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 struct ReportFiles {
   std::string html;
@@ -31,4 +31,4 @@ struct ReportMakers {
 Result<std::string> write_reports(const ReportFiles& files, const ReportMakers& make,
                                   const std::function<std::string()>& text);
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every command shares: common options, errors, results.
 #include "commands.hpp"
+#include "kept_error.hpp"
 
 #include <chokepoint/base/files.hpp>
 #include <iostream>
 #include <string>
 #include <vector>
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
+namespace {
+
+/// Where this thread's errors go; null: standard error.
+thread_local std::optional<Error>* kept = nullptr;
+
+}  // namespace
+
+KeepError::KeepError(std::optional<Error>& into) : before_(kept) { kept = &into; }
+KeepError::~KeepError() { kept = before_; }
 
 void add_common(CLI::App& command, CommonOptions& common, Speaks speaks) {
   command.add_flag("--json", common.json, "machine-readable result (docs/formats/json.md)");
@@ -19,7 +29,11 @@ void add_common(CLI::App& command, CommonOptions& common, Speaks speaks) {
 }
 
 int report_error(const Error& error) {
-  std::cerr << format(error);
+  if (kept != nullptr) {
+    *kept = error;
+  } else {
+    std::cerr << format(error);
+  }
   return 2;
 }
 
@@ -29,4 +43,4 @@ int deliver(const CommonOptions& common, const std::string& text, int code, std:
   return written ? code : report_error(written.error());
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

@@ -5,7 +5,7 @@
 #include <chokepoint/report/catalogue_view.hpp>
 #include <memory>
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 namespace {
 
@@ -62,10 +62,16 @@ void add_catalogue(CLI::App& app, CommonOptions& common, Action& action, const c
 
 }  // namespace
 
-void add_catalogues(CLI::App& app, CommonOptions& common, Action& action) {
+void add_models(CLI::App& app, CommonOptions& common, Action& action) {
   add_catalogue(app, common, action, "models", "catalogue of models", "one model in full, or a Hugging Face config.json", show_models);
+}
+
+void add_clusters(CLI::App& app, CommonOptions& common, Action& action) {
   add_catalogue(app, common, action, "clusters", "catalogue of hosts, fabrics and NICs", "one entry in full", show_clusters);
+}
+
+void add_accelerators(CLI::App& app, CommonOptions& common, Action& action) {
   add_catalogue(app, common, action, "accelerators", "catalogue of accelerators", "one accelerator in full, in any spelling", show_accelerators);
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

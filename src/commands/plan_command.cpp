@@ -10,7 +10,7 @@
 #include "report_files.hpp"
 #include "simulate_options.hpp"
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 namespace {
 
@@ -84,4 +84,4 @@ void add_plan(CLI::App& app, CommonOptions& common, Action& action) {
   });
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

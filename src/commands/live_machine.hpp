@@ -7,7 +7,7 @@
 
 #include "commands.hpp"
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 struct LiveOptions {
   bool live = false;
@@ -23,4 +23,4 @@ Result<std::string> library_text(const LiveOptions& options);
 /// Documents of this machine; `unseen` gets what could not be seen, and why.
 Result<std::vector<wiring::Document>> live_documents(const LiveOptions& options, std::vector<std::string>& unseen);
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

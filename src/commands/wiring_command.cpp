@@ -15,7 +15,7 @@
 #include "report_files.hpp"
 #include "live_machine.hpp"
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 namespace {
 
@@ -303,4 +303,4 @@ void add_wiring(CLI::App& app, CommonOptions& common, Action& action) {
   });
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

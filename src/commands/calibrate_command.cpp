@@ -11,7 +11,7 @@
 #include "commands.hpp"
 #include "job_options.hpp"
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 namespace {
 
@@ -130,4 +130,4 @@ void add_calibrate(CLI::App& app, CommonOptions& common, Action& action) {
   command->callback([options, &common, &action] { action = [options, &common] { return run(*options, common); }; });
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

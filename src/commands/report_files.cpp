@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chokepoint/base/files.hpp>
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 void add_report_options(CLI::App& command, ReportFiles& files) {
   command.add_option("--html", files.html, "also write one self-contained page with pictures to this file");
@@ -42,4 +42,4 @@ Result<std::string> write_reports(const ReportFiles& files, const ReportMakers& 
   return text();
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

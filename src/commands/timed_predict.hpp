@@ -5,7 +5,7 @@
 
 #include "commands.hpp"
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 struct TimedOptions {
   std::string plan;
@@ -14,4 +14,4 @@ struct TimedOptions {
 void add_timed_options(CLI::App& command, TimedOptions& options);
 int predict_timed(const TimedOptions& options, const CommonOptions& common);
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

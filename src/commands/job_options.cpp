@@ -2,12 +2,13 @@
 #include "job_options.hpp"
 
 #include <chokepoint/base/files.hpp>
+#include <chokepoint/base/memory_files.hpp>
 #include <chokepoint/report/settings_view.hpp>
 
 #include <algorithm>
 #include <filesystem>
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 void add_job_options(CLI::App& command, JobOptions& o) {
   command.add_option("job", o.file, "job file (docs/formats/job.md), or a framework's config or launch script (docs/formats/frameworks.md)");
@@ -45,6 +46,7 @@ constexpr std::size_t kLargestText_bytes = 256 * 1024;  // files that name other
 
 /// Files that exist and stand as a word in `file`, by its own directory.
 std::vector<std::string> named_in(const std::string& file) {
+  if (const MemoryFiles* memory = memory_files(); memory != nullptr && !memory->disk_open()) return {};
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(file, ignored) || std::filesystem::file_size(file, ignored) > kLargestText_bytes) return {};
   const Result<std::string> text = read_text_file(file);
@@ -77,4 +79,4 @@ std::vector<std::string> input_files(const JobOptions& options) {
   return with_files_they_name({options.file, options.values.model.value_or(""), options.values.cluster.value_or("")});
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

@@ -4,7 +4,7 @@
 #include <chokepoint/base/files.hpp>
 #include <chokepoint/report/simulate_view.hpp>
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 namespace {
 
@@ -81,4 +81,4 @@ std::optional<engine::Simulated> for_picture(const simulate::Predictor& predicto
   return simulated ? std::optional<engine::Simulated>(std::move(*simulated)) : std::nullopt;
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

@@ -4,7 +4,7 @@
 #include <chokepoint/base/files.hpp>
 #include <chokepoint/calibrate/profile.hpp>
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 void add_profile_option(CLI::App& command, std::string& file) {
   command.add_option("--profile", file, "parameters of this machine, as chokepoint calibrate wrote them");
@@ -20,4 +20,4 @@ Result<LoadedProfile> load_profile(const std::string& file) {
   return loaded;
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

@@ -7,7 +7,7 @@
 #include <chokepoint/simulate/timed.hpp>
 #include <chokepoint/wiring/measured_network.hpp>
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 namespace {
 
 Result<std::string> predict(const TimedOptions& options, const CommonOptions& common) {
@@ -37,4 +37,4 @@ int predict_timed(const TimedOptions& options, const CommonOptions& common) {
   return text ? deliver(common, *text, 0, inputs) : report_error(text.error());
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <iostream>
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 namespace {
 
 /// Groups of hosts under one leaf switch, of a file of Slurm's or any fabric file with leaves that list nodes.
@@ -90,4 +90,4 @@ int run_network_probe(const NetworkOptions& options, measure::Runner& runner) {
   return code ? *code : report_error(code.error());
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

@@ -19,7 +19,7 @@
 
 extern char** environ;
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 namespace {
 
 struct MeasureOptions {
@@ -148,4 +148,4 @@ void add_measure(CLI::App& app, CommonOptions& common, Action& action) {
   command->callback([options, network, &common, &action] { action = [options, network, &common] { return run(*options, *network, common); }; });
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

@@ -6,7 +6,7 @@
 #include <chokepoint/base/text.hpp>
 #include <vector>
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 namespace {
 
 /// The command the words before the error chose, else the program.
@@ -74,4 +74,4 @@ Error explained(const CLI::App& app, const CLI::ParseError& parse_error) {
   return error;
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

@@ -17,7 +17,7 @@
 #include "profile_option.hpp"
 #include "report_files.hpp"
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 namespace {
 
@@ -281,4 +281,4 @@ void add_whatif(CLI::App& app, CommonOptions& common, Action& action) {
   });
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

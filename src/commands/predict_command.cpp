@@ -11,7 +11,7 @@
 #include "simulate_options.hpp"
 #include "timed_predict.hpp"
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 namespace {
 
@@ -94,4 +94,4 @@ void add_predict(CLI::App& app, CommonOptions& common, Action& action) {
   });
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 struct SimulateFlags {
   bool simulate = false;
@@ -36,4 +36,4 @@ std::optional<engine::Simulated> for_picture(const simulate::Predictor& predicto
 /// The prediction's text or JSON with the simulated step added.
 std::string with_simulation(const std::string& text, const Simulation& simulation, const simulate::Prediction& prediction, bool json);
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 struct LoadedProfile {
   simulate::Parameters parameters;
@@ -18,4 +18,4 @@ void add_profile_option(CLI::App& command, std::string& file);
 /// The shipped parameters when no file is given.
 Result<LoadedProfile> load_profile(const std::string& file);
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

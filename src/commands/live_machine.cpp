@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chokepoint/base/memory_files.hpp>
 #include <chokepoint/wiring/libraries.hpp>
 #include <chokepoint/wiring/live.hpp>
 #include <chrono>
@@ -22,7 +23,7 @@
 
 extern char** environ;
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 namespace {
 
 constexpr double kToolSeconds = 30;
@@ -220,9 +221,24 @@ void add_live_options(CLI::App& command, LiveOptions& options) {
   command.add_option("--sysfs", options.sysfs, "with --live: this folder in place of /sys; only the GPUs' libraries are asked")->group("");
 }
 
-Result<std::string> library_text(const LiveOptions& options) { return wiring::read_library(options.library, options.ports); }
+namespace {
+
+/// A request sees its own files, not the machine that serves it.
+Result<bool> may_look() {
+  const MemoryFiles* memory = memory_files();
+  if (memory == nullptr || memory->disk_open()) return true;
+  return fail("a request cannot look at the machine that serves it", {}, {"run 'chokepoint wiring --live' there, or send what its tools print"});
+}
+
+}  // namespace
+
+Result<std::string> library_text(const LiveOptions& options) {
+  TRY_INTO([[maybe_unused]] const bool allowed, may_look());
+  return wiring::read_library(options.library, options.ports);
+}
 
 Result<std::vector<wiring::Document>> live_documents(const LiveOptions& options, std::vector<std::string>& unseen) {
+  TRY_INTO([[maybe_unused]] const bool allowed, may_look());
   const bool own = options.sysfs == "/sys";
   const std::string host = own ? own_name() : "host";
   std::vector<wiring::Document> documents;
@@ -243,4 +259,4 @@ Result<std::vector<wiring::Document>> live_documents(const LiveOptions& options,
   return documents;
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

@@ -4,11 +4,11 @@
 // 0 ok, 1 negative verdict, 2 usage or bad input, 3 internal error, 4 partial result.
 #include <CLI/CLI.hpp>
 #include <chokepoint/base/result.hpp>
-#include <functional>
+#include <chokepoint/commands/run.hpp>
 #include <span>
 #include <string>
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 struct CommonOptions {
   bool json = false;
@@ -17,14 +17,11 @@ struct CommonOptions {
   std::string lang = "en";
 };
 
-/// What the chosen command does once the options are parsed; returns the exit code.
-using Action = std::function<int()>;
-
 /// Languages in which a command's text speaks.
 enum class Speaks { kEnglish, kEnglishAndRussian };
 /// Adds --json, --out, --quiet and --lang to a command.
 void add_common(CLI::App& command, CommonOptions& common, Speaks speaks = Speaks::kEnglish);
-/// Prints the error to standard error and gives exit code 2.
+/// Prints the error to standard error, or keeps it for run_in_memory; gives exit code 2.
 int report_error(const Error& error);
 /// Writes a result to --out; exit code `code`, or 2 when it cannot be written or would replace one of the inputs.
 int deliver(const CommonOptions& common, const std::string& text, int code = 0, std::span<const std::string> inputs = {});
@@ -32,7 +29,9 @@ int deliver(const CommonOptions& common, const std::string& text, int code = 0, 
 Error explained(const CLI::App& app, const CLI::ParseError& error);
 
 void add_wiring(CLI::App& app, CommonOptions& common, Action& action);
-void add_catalogues(CLI::App& app, CommonOptions& common, Action& action);
+void add_models(CLI::App& app, CommonOptions& common, Action& action);
+void add_clusters(CLI::App& app, CommonOptions& common, Action& action);
+void add_accelerators(CLI::App& app, CommonOptions& common, Action& action);
 void add_predict(CLI::App& app, CommonOptions& common, Action& action);
 void add_plan(CLI::App& app, CommonOptions& common, Action& action);
 void add_calibrate(CLI::App& app, CommonOptions& common, Action& action);
@@ -42,4 +41,4 @@ void add_whatif(CLI::App& app, CommonOptions& common, Action& action);
 void add_export(CLI::App& app, CommonOptions& common, Action& action);
 void add_validate(CLI::App& app, CommonOptions& common, Action& action);
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

@@ -19,7 +19,7 @@
 
 #include "profile_option.hpp"
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 namespace {
 
 struct ValidateOptions {
@@ -217,4 +217,4 @@ void add_validate(CLI::App& app, CommonOptions& common, Action& action) {
   command->callback([options, &common, &action] { action = [options, &common] { return run(*options, common); }; });
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

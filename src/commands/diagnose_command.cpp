@@ -17,7 +17,7 @@
 #include "commands.hpp"
 #include "report_files.hpp"
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 namespace {
 
@@ -156,4 +156,4 @@ void add_diagnose(CLI::App& app, CommonOptions& common, Action& action) {
   });
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

@@ -12,7 +12,7 @@
 #include "job_options.hpp"
 #include "profile_option.hpp"
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 namespace {
 
@@ -146,4 +146,4 @@ void add_export(CLI::App& app, CommonOptions& common, Action& action) {
   });
 }
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands

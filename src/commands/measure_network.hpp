@@ -8,7 +8,7 @@
 
 #include "commands.hpp"
 
-namespace chokepoint::cli {
+namespace chokepoint::commands {
 
 struct NetworkOptions {
   CommonOptions common;
@@ -29,4 +29,4 @@ std::optional<NetworkOptions> parse_network_options(int argc, char** argv);
 /// Probes, prints, saves, compares. Exit code of the command.
 int run_network_probe(const NetworkOptions& options, measure::Runner& runner);
 
-}  // namespace chokepoint::cli
+}  // namespace chokepoint::commands
