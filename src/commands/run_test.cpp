@@ -7,7 +7,7 @@
 namespace chokepoint::commands {
 namespace {
 
-constexpr std::string_view kJob = "model: llama-3-8b\ncluster: dgx-h100\nbatch: 64\nsequence: 4096\nstrategy: {zero: 1, microbatch: 1}\n";
+constexpr std::string_view kJob = "model: llama-3-8b\ncluster: dgx-h100\nbatch: 64\nsequence: 4096\nstrategy: \"zero=3 microbatch=1\"\n";
 
 TEST(RunInMemory, PrintsIntoTheFilesAndReadsItsJobFromThem) {
   MemoryFiles files(Disk::kClosed);

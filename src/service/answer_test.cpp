@@ -14,14 +14,14 @@ using nlohmann::json;
 
 constexpr std::string_view kPredict =
     R"({"job": {"model": "llama-3-8b", "cluster": "dgx-h100", "batch": 64, "sequence": 4096},
-        "options": {"strategy": {"zero": 1, "microbatch": 1}}})";
+        "options": {"strategy": {"zero": 3, "microbatch": 1}}})";
 
 std::string message(const Answer& answer) { return answer.error ? format(*answer.error) : "no error: " + answer.json; }
 
 TEST(Answer, IsWhatTheCommandLinePrints) {
   MemoryFiles files(Disk::kClosed);
   files.add("job.yaml", "model: llama-3-8b\ncluster: dgx-h100\nbatch: 64\nsequence: 4096\n");
-  const auto outcome = commands::run_in_memory({"predict", "--json", "--strategy", "zero=1 microbatch=1", "job.yaml"}, files);
+  const auto outcome = commands::run_in_memory({"predict", "--json", "--strategy", "zero=3 microbatch=1", "job.yaml"}, files);
   ASSERT_FALSE(outcome.error);
   const Answer answered = answer("predict", kPredict);
   EXPECT_EQ(answered.code, 0);
@@ -30,7 +30,7 @@ TEST(Answer, IsWhatTheCommandLinePrints) {
 
 TEST(Answer, AJobIsAMappingATextOrAFileOfTheRequest) {
   const double expected = json::parse(answer("predict", kPredict).json)["step_time_s"];
-  const std::string job = "model: llama-3-8b\ncluster: dgx-h100\nbatch: 64\nsequence: 4096\nstrategy: \"zero=1 microbatch=1\"\n";
+  const std::string job = "model: llama-3-8b\ncluster: dgx-h100\nbatch: 64\nsequence: 4096\nstrategy: \"zero=3 microbatch=1\"\n";
   EXPECT_EQ(json::parse(answer("predict", json{{"job", job}}.dump()).json)["step_time_s"], expected);
   const json named{{"job", "jobs/mine.yaml"}, {"files", {{"jobs/mine.yaml", job}}}};
   EXPECT_EQ(json::parse(answer("predict", named.dump()).json)["step_time_s"], expected);
@@ -69,7 +69,7 @@ TEST(Answer, WrittenFilesStandBesideTheResult) {
 }
 
 TEST(Answer, BadRequestsSayWhatIsWrong) {
-  EXPECT_EQ(message(answer("predict", "{\"job\": \n nope}")).substr(0, 46), "request:2:3: error: the request is no valid JSO");
+  EXPECT_EQ(message(answer("predict", "{\"job\": \n nope}")).substr(0, 46), "request:2:3: error: the request is no valid JS");
 }
 
 TEST(Answer, TheErrorDocumentHasItsKeys) {
