@@ -233,7 +233,7 @@ function plotBody(points, o) {
   if (o.extra) s += `<clipPath id="${clipId}"><rect x="${L}" y="${T_}" width="${W - L - R}" height="${H - T_ - B}"/></clipPath><g clip-path="url(#${clipId})">${o.extra(X, Y, ax, ay, {left: L, right: W - R, top: T_, bottom: H - B})}</g>`;
   for (const p of points) {
     const paint = p.hollow ? `fill="none" stroke="${p.colour}" stroke-width="1.2"` : `fill="${p.colour}"`;
-    s += `<circle class="pt" cx="${X(p.x).toFixed(1)}" cy="${Math.max(T_, Math.min(H - B, Y(p.y))).toFixed(1)}" r="${(o.r ?? 3) + (p.big ?? 0)}" ${paint} data-tip="${esc(p.tip)}"/>`;
+    s += `<circle class="pt" cx="${X(p.x).toFixed(1)}" cy="${Math.max(T_, Math.min(H - B, Y(p.y))).toFixed(1)}" r="${(o.r ?? 3) + (p.big ?? 0)}" ${paint}${p.strategy ? ` data-strategy="${esc(p.strategy)}"` : ""} data-tip="${esc(p.tip)}"/>`;
   }
   s += txt((L + W - R) / 2, H - 8, o.x, "", "middle") + `<text transform="translate(14 ${(H - B) / 2}) rotate(-90)" text-anchor="middle">${esc(o.y)}</text>`;
   return {height: H, body: s};

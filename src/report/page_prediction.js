@@ -90,14 +90,14 @@ function planSections() {
   const box = section("Strategies", T("{} legal, {} fit in memory; each point is one of them. = : cannot be told apart from the best.", D.space.enumerated.toLocaleString("en-US"), D.space.evaluated.toLocaleString("en-US")));
   const limit = 3 * best.step_time_s, shown = all.filter(s => s.step_time_s <= limit), c = colours(shown, "kind");
   if (shown.length > 1) {
-    scatter(box, T("Step time against memory"), T("Strategies by memory needed and step time; the best is {}", best.title), () => shown.map(s => ({x: s.needed_bytes / 2 ** 30, y: s.step_time_s, colour: c.of(s), big: s.strategy === best.strategy ? 4 : 0, tip: `<b>${esc(s.title)}</b><br>${time(s.step_time_s)}, ${gib(s.needed_bytes)}, MFU ${pct(s.mfu)}`})),
+    scatter(box, T("Step time against memory"), T("Strategies by memory needed and step time; the best is {}", best.title), () => shown.map(s => ({x: s.needed_bytes / 2 ** 30, y: s.step_time_s, colour: c.of(s), big: s.strategy === best.strategy ? 4 : 0, strategy: D.live && s.strategy, tip: `<b>${esc(s.title)}</b><br>${time(s.step_time_s)}, ${gib(s.needed_bytes)}, MFU ${pct(s.mfu)}`})),
       {id: "plan", fx: v => v + " GiB", fy: time, x: T("memory needed per GPU"), y: T("step time"), r: 3.6, ax: axis([0, D.capacity_bytes / 2 ** 30 * 1.02], false),
         extra: (X, Y, ax, ay, f) => `<line class="cap" x1="${X(D.capacity_bytes / 2 ** 30)}" x2="${X(D.capacity_bytes / 2 ** 30)}" y1="${f.top}" y2="${f.bottom}"/>`});
     el(legend(c.entries.map(([n, k]) => [T(n), k]).concat([[T("capacity"), "var(--poor)"]])), box);
     if (shown.length < all.length) el(`<p class="dim">${esc(T("{} slower than three times the best are not drawn.", all.length - shown.length))}</p>`, box);
   }
   const rows = D.candidates.map((s, i) => ({...s, n: i + 1}));
-  sortable(box, [{name: "#", key: "n", show: (v, r) => v + (r.tied ? " =" : "")}, {name: T("strategy"), key: "title", left: true, show: (v, r) => `${r.n === 1 ? "<b>" : ""}${esc(v)}${r.n === 1 ? "</b>" : ""}`},
+  sortable(box, [{name: "#", key: "n", show: (v, r) => v + (r.tied ? " =" : "")}, {name: T("strategy"), key: "title", left: true, show: (v, r) => `${r.n === 1 ? "<b>" : ""}${D.live ? `<button type="button" class="link" data-strategy="${esc(r.strategy)}">${esc(v)}</button>` : esc(v)}${r.n === 1 ? "</b>" : ""}`},
     {name: T("step"), key: "step_time_s", show: time}, {name: T("80 % band"), get: r => r.step_time_high_s, show: (v, r) => time(r.step_time_low_s) + " \u2026 " + time(v)}, {name: T("tokens/s per GPU"), key: "tokens_per_s_per_gpu", show: v => Math.round(v).toLocaleString("en-US")},
     {name: "MFU", key: "mfu", show: pct}, {name: T("memory"), get: r => r.memory.needed_bytes, show: gib}].concat(days ? [{name: T("money per billion tokens"), get: r => r.usd_per_billion_tokens, show: usd}] : []), rows, {keep: true});
   if (D.why_not.length) {
@@ -121,22 +121,23 @@ function measuredSection() {
   figure(box, T("Measured"), T("measured {}, predicted {}", time(m.measured_step_time_s), time(P.step_time_s)), W => barRows(W, [{label: T("measured"), strong: true, notes: [time(m.measured_step_time_s)], parts: [{from: 0, to: m.measured_step_time_s, colour: "var(--b)", tip: time(m.measured_step_time_s)}]}, {label: T("predicted"), notes: [time(P.step_time_s)], parts: [{from: 0, to: P.step_time_s, colour: "var(--a)", tip: `${time(P.step_time_s)}<br>${esc(T("80 % band"))} ${time(P.step_time_low_s)} \u2026 ${time(P.step_time_high_s)}`}, {from: P.step_time_s, to: P.step_time_high_s, colour: "var(--a)", faint: .3}]}], {hi, ticks: time}));
   el(`<p>${esc(T(m.suspect))}</p>`, box);
 }
-if (P) {
-  if (P.ladder.length) ladderSection();
+function tilesSection() {
   tiles([[time(P.step_time_s), T("a step; 80 % band {} … {}", time(P.step_time_low_s), time(P.step_time_high_s))], [Math.round(P.tokens_per_s_per_gpu).toLocaleString("en-US"), T("tokens/s per GPU")], [pct(P.mfu), T("MFU; HFU {}", pct(P.hfu))], [gib(P.memory.needed_bytes), T("memory needed of {}: {}", gib(P.memory.capacity_bytes), T(P.memory.verdict)), {fits: "good", tight: "fair"}[P.memory.verdict] ?? "poor"],
     days && [usd(days), T("a day; {} per billion tokens", usd(D.usd_per_billion_tokens))]]);
-  if (D.measured) measuredSection();
+}
+function billAndChoke() {
   const pair = el('<div class="two cards"></div>');
   billSection(pair);
   chokeSection(pair);
-  if (D.plan && D.candidates.length) planSections();
-  memorySection();
-  timelineSection();
-  wiringSection();
-  nearestSection();
-  endSections();
 }
-if (D.plan && !D.candidates.length) {
+function wouldFitSection() {
   const box = section("It would fit with");
   list(D.would_fit.map(x => T(x)), box);
 }
+// In this order; D.show names some of them, for a page that draws one part oftener than another.
+const parts = {
+  ladder: () => P?.ladder.length && ladderSection(), tiles: () => P && tilesSection(), measured: () => P && D.measured && measuredSection(), bill: () => P && billAndChoke(),
+  strategies: () => D.plan && (D.candidates.length ? planSections() : wouldFitSection()), memory: () => P && memorySection(), timeline: () => P && timelineSection(),
+  wiring: () => P && wiringSection(), nearest: () => P && nearestSection(), ends: () => P && endSections(),
+};
+for (const [name, draw] of Object.entries(parts)) if (!D.show || D.show.includes(name)) draw();

@@ -36,6 +36,7 @@ Json memory_stages(const parallel::Job& job, const Prediction& p) {
 }
 
 void add_common(Json& data, const parallel::Job& job, const Prediction& p) {
+  data["job"] = job_data(job);
   data["peak"] = format_flop_rate(job.accelerator.peak(job.dtype) * job.gpus);
   data["per_gpu"] = format_flop_rate(p.model_flops_per_s_per_gpu);
   data["memory_stages"] = memory_stages(job, p);
