@@ -77,7 +77,7 @@ int run_traces(const DiagnoseOptions& options, const CommonOptions& common) {
   const Result<diagnose::Diagnosis> d = diagnose::diagnose(std::move(*traces), how);
   if (!d) return report_error(d.error());
   const report::Words& words = report::Words::of(common.lang);
-  return present(options, common, {[&] { return report::diagnose_html(*d, words); }, [&] { return report::diagnose_markdown(*d, words); }, [&] { return report::diagnose_csv(*d); }},
+  return present(options, common, {[&](report::PageForm form) { return report::diagnose_html(*d, words, form); }, [&] { return report::diagnose_markdown(*d, words); }, [&] { return report::diagnose_csv(*d); }},
                  [&] { return common.json ? report::diagnose_json(*d) : report::diagnose_text(*d, report::terminal_style(common.lang), common.quiet); }, code_of(*d));
 }
 
@@ -88,7 +88,7 @@ int run_timeline(const DiagnoseOptions& options, const CommonOptions& common) {
   const Result<diagnose::StragglerReport> r = diagnose::find_stragglers(*timeline);
   if (!r) return report_error(r.error());
   const report::Words& words = report::Words::of(common.lang);
-  return present(options, common, {[&] { return report::straggler_html(*r, words); }, [&] { return report::straggler_markdown(*r, words); }, [&] { return report::straggler_csv(*r); }},
+  return present(options, common, {[&](report::PageForm form) { return report::straggler_html(*r, words, form); }, [&] { return report::straggler_markdown(*r, words); }, [&] { return report::straggler_csv(*r); }},
                  [&] { return common.json ? report::straggler_json(*r) : report::straggler_text(*r, report::terminal_style(common.lang), common.quiet); });
 }
 
@@ -99,7 +99,7 @@ int run_log(const DiagnoseOptions& options, const CommonOptions& common) {
   const Result<diagnose::LogReport> r = diagnose::find_trend(*log);
   if (!r) return report_error(r.error());
   const report::Words& words = report::Words::of(common.lang);
-  return present(options, common, {[&] { return report::log_html(*r, words); }, [&] { return report::log_markdown(*r, words); }, [&] { return report::log_csv(*r); }},
+  return present(options, common, {[&](report::PageForm form) { return report::log_html(*r, words, form); }, [&] { return report::log_markdown(*r, words); }, [&] { return report::log_csv(*r); }},
                  [&] { return common.json ? report::log_json(*r) : report::log_text(*r, report::terminal_style(common.lang), common.quiet); });
 }
 
@@ -113,7 +113,7 @@ int run_dumps(const DiagnoseOptions& options, const CommonOptions& common) {
   const Result<diagnose::HangReport> r = diagnose::find_hang(std::move(dumps));
   if (!r) return report_error(r.error());
   const report::Words& words = report::Words::of(common.lang);
-  return present(options, common, {[&] { return report::hang_html(*r, words); }, [&] { return report::hang_markdown(*r, words); }, [&] { return report::hang_csv(*r); }},
+  return present(options, common, {[&](report::PageForm form) { return report::hang_html(*r, words, form); }, [&] { return report::hang_markdown(*r, words); }, [&] { return report::hang_csv(*r); }},
                  [&] { return common.json ? report::hang_json(*r) : report::hang_text(*r, report::terminal_style(common.lang), common.quiet); });
 }
 

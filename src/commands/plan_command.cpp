@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "commands.hpp"
+#include "job_changes.hpp"
 #include "job_options.hpp"
 #include "profile_option.hpp"
 #include "report_files.hpp"
@@ -18,6 +19,7 @@ struct PlanOptions {
   JobOptions job;
   int top = 10;
   std::string profile;
+  std::vector<std::string> changes;
   ReportFiles files;
 };
 
@@ -41,21 +43,22 @@ Result<report::PlanReport> page_report(const parallel::Job& job, const plan::Pla
 Result<std::string> make(const PlanOptions& options, const CommonOptions& common, bool& fits) {
   TRY_INTO([[maybe_unused]] const bool safe, check_reports(options.files, common, input_files(options.job)));
   TRY_INTO(job::JobFile file, load_job(options.job));
-  TRY_INTO(const LoadedProfile profile, load_profile(options.profile));
+  TRY_INTO(LoadedProfile profile, load_profile(options.profile));
+  TRY_INTO([[maybe_unused]] const bool applied, apply_changes(options.changes, file, profile.parameters));
   file.job.assumptions.insert(file.job.assumptions.end(), profile.assumptions.begin(), profile.assumptions.end());
   plan::Options search;
   search.parameters = profile.parameters;
   search.top = options.top;
   TRY_INTO(const plan::Plan plan, plan::make_plan(file.job, search));
   fits = !plan.candidates.empty();
-  TRY_INTO(report::PlanReport report, page_report(file.job, plan, search, !options.files.html.empty()));
+  TRY_INTO(report::PlanReport report, page_report(file.job, plan, search, options.files.draws()));
   std::optional<engine::Simulated> simulated;
-  if (fits && !options.files.html.empty()) {
+  if (fits && options.files.draws()) {
     simulated = for_picture(simulate::Predictor(file.job, {}, profile.parameters), plan.candidates.front());
     if (simulated) report.simulated = &*simulated;
   }
   const report::Words& words = report::Words::of(common.lang);
-  return write_reports(options.files, {[&] { return report::plan_html(report, words); }, [&] { return report::plan_markdown(report, words); }, [&] { return report::plan_csv(report); }}, [&] {
+  return write_reports(options.files, {[&](report::PageForm form) { return report::plan_html(report, words, form); }, [&] { return report::plan_markdown(report, words); }, [&] { return report::plan_csv(report); }}, [&] {
     std::string text = common.json ? report::plan_json(file.job, plan) : report::plan_text(file.job, plan, report::terminal_style(common.lang), common.quiet);
     if (file.settings && file.strategy && !common.json) {
       const auto own = simulate::Predictor(file.job, {}, profile.parameters).predict(*file.strategy);
@@ -73,6 +76,7 @@ void add_plan(CLI::App& app, CommonOptions& common, Action& action) {
   add_common(*command, common, Speaks::kEnglishAndRussian);
   add_job_options(*command, options->job);
   add_profile_option(*command, options->profile);
+  add_change_option(*command, options->changes);
   command->add_option("--top", options->top, "candidates shown")->check(CLI::Range(1, 1000));
   add_report_options(*command, options->files);
   command->callback([options, &common, &action] {

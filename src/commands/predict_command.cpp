@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "commands.hpp"
+#include "job_changes.hpp"
 #include "job_options.hpp"
 #include "profile_option.hpp"
 #include "report_files.hpp"
@@ -19,6 +20,7 @@ struct PredictOptions {
   JobOptions job;
   std::string measured;
   std::string profile;
+  std::vector<std::string> changes;
   ReportFiles files;
   SimulateFlags simulate;
   TimedOptions timed;
@@ -39,7 +41,8 @@ Result<std::string> predict(const PredictOptions& options, const CommonOptions& 
     TRY_INTO(measured_s, parse_duration(options.measured));
     if (*measured_s <= 0) return fail("--measured must be above zero");
   }
-  TRY_INTO(const LoadedProfile profile, load_profile(options.profile));
+  TRY_INTO(LoadedProfile profile, load_profile(options.profile));
+  TRY_INTO([[maybe_unused]] const bool applied, apply_changes(options.changes, file, profile.parameters));
   file.job.assumptions.insert(file.job.assumptions.end(), profile.assumptions.begin(), profile.assumptions.end());
   const simulate::Predictor predictor(file.job, {}, profile.parameters);
   TRY_INTO(simulate::Prediction prediction, predictor.predict(*file.strategy));
@@ -58,11 +61,11 @@ Result<std::string> predict(const PredictOptions& options, const CommonOptions& 
   }
   if (simulation) {
     report.simulated = &simulation->step;
-  } else if (!options.files.html.empty()) {
+  } else if (options.files.draws()) {
     simulated = for_picture(predictor, prediction);
     if (simulated) report.simulated = &*simulated;
   }
-  return write_reports(options.files, {[&] { return report::predict_html(report, words); }, [&] { return report::predict_markdown(report, words); }, [&] { return report::predict_csv(report); }}, [&] {
+  return write_reports(options.files, {[&](report::PageForm form) { return report::predict_html(report, words, form); }, [&] { return report::predict_markdown(report, words); }, [&] { return report::predict_csv(report); }}, [&] {
     std::string text = common.json ? report::predict_json(file.job, prediction, implied, report.nearest)
                                    : report::predict_text(file.job, prediction, implied, report::terminal_style(common.lang), common.quiet, report.nearest);
     if (simulation) text = with_simulation(text, *simulation, prediction, common.json);
@@ -79,6 +82,7 @@ void add_predict(CLI::App& app, CommonOptions& common, Action& action) {
   add_job_options(*command, options->job);
   command->add_option("--strategy", options->job.values.strategy, "for example \"tensor=8 pipeline=4 zero=1 microbatch=1 recompute=selective\"");
   add_profile_option(*command, options->profile);
+  add_change_option(*command, options->changes);
   add_simulate_options(*command, options->simulate);
   add_timed_options(*command, options->timed);
   command->add_option("--measured", options->measured, "measured step time, for example 8.68s: prints the bandwidth it implies");

@@ -2,6 +2,7 @@
 #pragma once
 // --html, --markdown and --csv: the result as files, beside what is printed. Markdown without a file is printed
 // instead.
+#include <chokepoint/report/page_form.hpp>
 #include <functional>
 #include <string>
 #include <vector>
@@ -14,7 +15,9 @@ struct ReportFiles {
   std::string html;
   std::string markdown;
   std::string csv;
+  bool page = false;  ///< --page: what the page of serve draws, in place of the result
   bool prints_markdown() const { return markdown == "-"; }
+  bool draws() const { return page || !html.empty(); }
 };
 
 void add_report_options(CLI::App& command, ReportFiles& files);
@@ -23,7 +26,7 @@ Result<bool> check_reports(const ReportFiles& files, const CommonOptions& common
 
 /// How to make each of them; only what was asked for is made.
 struct ReportMakers {
-  std::function<std::string()> html;
+  std::function<std::string(report::PageForm)> html;
   std::function<std::string()> markdown;
   std::function<std::string()> csv;
 };

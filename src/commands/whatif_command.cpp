@@ -212,7 +212,7 @@ Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int
   }
   if (!fits(study)) code = 1;
   return write_reports(o.files,
-                       {[&] { return report::whatif_html(study); }, [&] { return report::whatif_markdown(study); },
+                       {[&](report::PageForm form) { return report::whatif_html(study, form); }, [&] { return report::whatif_markdown(study); },
                         [&] { return report::whatif_csv(study); }},
                        [&] {
                          return with_settings(common.json

@@ -266,7 +266,7 @@ Result<Outcome> run(const WiringOptions& options, const CommonOptions& common) {
   Outcome outcome;
   outcome.code = exit_code(report, options);
   const auto hidden = [&](std::string_view text) { return options.anonymise ? names.apply(text) : std::string(text); };
-  TRY_INTO(outcome.text, write_reports(options.files, {[&] { return report::wiring_html(report, hidden); }, [&] { return hidden(report::wiring_markdown(report)); }, [&] { return hidden(report::wiring_csv(report)); }},
+  TRY_INTO(outcome.text, write_reports(options.files, {[&](report::PageForm form) { return report::wiring_html(report, hidden, form); }, [&] { return hidden(report::wiring_markdown(report)); }, [&] { return hidden(report::wiring_csv(report)); }},
                                        [&] { return hidden(printed(report, common)); }));
   return outcome;
 }
