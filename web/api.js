@@ -7,7 +7,14 @@ export class Refused extends Error {
 
 const root = "/api/v1/";
 
-async function ask(path, init = {}) {
+const pause = (ms, signal) => new Promise((done, stop) => {
+  const timer = setTimeout(done, ms);
+  signal?.addEventListener("abort", () => { clearTimeout(timer); stop(new DOMException("cancelled", "AbortError")); }, {once: true});
+});
+
+const busy = 503, patience = 6;
+
+async function ask(path, init = {}, tries = 0) {
   let response;
   try {
     response = await fetch(root + path, init);
@@ -15,13 +22,16 @@ async function ask(path, init = {}) {
     if (error.name === "AbortError") throw error;
     throw new Gone(error.message);
   }
+  if (response.status === busy && tries < patience) {
+    await pause(300 * (tries + 1), init.signal);
+    return ask(path, init, tries + 1);
+  }
   const text = await response.text();
   let body = null;
   if (text) {
     try { body = JSON.parse(text); } catch { body = {error: {message: text.slice(0, 400)}}; }
   }
   if (response.ok) return body;
-  if (response.status === 502 || response.status === 504) throw new Gone(response.statusText);
   throw new Refused(body?.error ?? {message: response.statusText}, response.status);
 }
 
@@ -32,11 +42,6 @@ export const post = (path, body, signal) => ask(path, json("POST", body, signal)
 export const put = (path, body) => ask(path, json("PUT", body));
 export const remove = path => ask(path, {method: "DELETE"});
 
-const pause = (ms, signal) => new Promise((done, stop) => {
-  const timer = setTimeout(done, ms);
-  signal?.addEventListener("abort", () => { clearTimeout(timer); stop(new DOMException("cancelled", "AbortError")); }, {once: true});
-});
-
 /// Long work: a task of the service, asked after until it ends. An abort cancels the task there too.
 export async function work(operation, body, {signal, progress}) {
   const started = await post(operation, {...body, async: true}, signal);
@@ -44,11 +49,16 @@ export async function work(operation, body, {signal, progress}) {
   const path = "tasks/" + encodeURIComponent(started.task);
   signal?.addEventListener("abort", () => { remove(path).catch(() => {}); }, {once: true});
   for (let wait = 30; ; wait = Math.min(400, wait * 1.5)) {
-    const task = await get(path, signal);
+    let task;
+    try { task = await get(path, signal); } catch (error) {
+      // A server that was started anew does not know the task: ask it the question again.
+      if (error instanceof Refused && error.status === 404) return work(operation, body, {signal, progress});
+      throw error;
+    }
     if (task.state === "done") return task.result;
     if (task.state === "failed") throw new Refused(task.error ?? task.result?.error ?? {}, 400);
     if (task.state === "cancelled") throw new DOMException("cancelled", "AbortError");
-    progress?.(task.progress ?? null);
+    progress?.(task);
     await pause(wait, signal);
   }
 }

@@ -4,10 +4,10 @@ import drawDiagnose from "./draw_diagnose.js";
 import drawWhatIf from "./draw_whatif.js";
 import drawWiring from "./draw_wiring.js";
 import {get, post, Gone} from "./api.js";
-import {drawControls, esc, priceNote} from "./controls.js";
+import {acceleratorSelect, drawControls, esc, priceNote} from "./controls.js";
 import {drawFiles, take} from "./files.js";
 import {changesOf, comparisonHtml, errorHtml, filesOf, jobRequest, listPrice, Pane, Question} from "./results.js";
-import {fresh, fromFragment, keep, kept, restore, scenario, state, toFragment} from "./state.js";
+import {fresh, fromFragment, keep, kept, lastWritten, restore, state, toFragment, written} from "./state.js";
 import {download, glossary, share, studies} from "./studies.js";
 import {drawWhatIfInputs, whatIfOptions} from "./whatif.js";
 import {keepReader, loadWords, reader, t} from "./words.js";
@@ -132,11 +132,13 @@ function inputs() {
 const operations = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv"];
 function drawWiringInputs(box) {
   const s = state[state.active], files = state.files.filter(f => f.kind === "wiring");
-  const host = files.length ? `<p class="note">${esc(t("The dropped wiring files are read together as one cluster."))}</p>`
+  const host = files.length ? `<p class="note">${esc(t("The dropped wiring files are read together as one cluster."))}</p>` + acceleratorSelect(catalogue, s)
     : `<div class="field"><div class="row"><label for="f-cluster">${esc(t("Cluster"))}</label></div><select id="f-cluster">${catalogue.hosts.map(h => `<option${h.name === s.cluster ? " selected" : ""} value="${esc(h.name)}">${esc(h.name)} \u00b7 ${h.gpus} \u00d7 ${esc(h.accelerator || "GPU")}</option>`).join("")}</select></div><div class="field"><div class="row"><label for="f-hosts">${esc(t("Hosts"))}</label></div><input id="f-hosts" inputmode="numeric" value="${state.wiring.hosts}"></div>`;
-  box.innerHTML = host + `<div class="field"><div class="row"><label for="f-expect">${esc(t("Collective to expect"))}</label></div><select id="f-expect">${operations.map(o => `<option${o === state.wiring.expect ? " selected" : ""}>${o}</option>`).join("")}</select></div>`;
+  box.innerHTML = host + `<div class="field"><div class="row"><label for="f-expect">${esc(t("Collective to expect"))}</label></div><select id="f-expect"><option value="">${esc(t("none"))}</option>${operations.map(o => `<option${o === state.wiring.expect ? " selected" : ""}>${o}</option>`).join("")}</select></div>`;
   const cluster = byId("f-cluster");
   if (cluster) cluster.onchange = () => { s.cluster = cluster.value; changed("rest"); };
+  const accelerator = byId("f-accelerator");
+  if (accelerator) accelerator.onchange = () => { s.accelerator = accelerator.value; changed("rest"); };
   const hosts = byId("f-hosts");
   if (hosts) hosts.onchange = () => { const n = Math.round(Number(hosts.value)); state.wiring.hosts = n >= 1 && n <= 1048576 ? n : 1; hosts.value = state.wiring.hosts; changed("rest"); };
   byId("f-expect").onchange = e => { state.wiring.expect = e.target.value; changed("rest"); };
@@ -165,7 +167,9 @@ function changed(kind) {
 async function save() {
   keep();
   const at = ++version, hash = await toFragment();
-  if (at === version) history.replaceState(null, "", location.pathname + hash);
+  if (at !== version) return;
+  history.replaceState(null, "", location.pathname + hash);
+  written(hash);
 }
 function ask(kind, both = false) {
   if (state.tab === "plan") {
@@ -178,19 +182,21 @@ function ask(kind, both = false) {
   askDiagnose();
 }
 function askWhatIf() {
-  const s = state[state.active], request = jobRequest({...s, price: 0}, null), options = {...request.options, ...whatIfOptions(s, changesOf(s)), page: true};
+  const s = state[state.active], request = jobRequest({...s, price: 0}, null), options = {...request.options, ...whatIfOptions(s, changesOf(s)), page: "whole"};
   if (s.strategy) options.strategy = s.strategy;
   if (s.price) options.price = s.price;
   questions.whatif.ask("whatif", {...request, options}, drawWhatIf);
 }
 function wiringRequest() {
-  const files = filesOf(["wiring"]), names = Object.keys(files), options = {lang: reader.lang, expect: [state.wiring.expect]};
+  const files = filesOf(["wiring"]), names = Object.keys(files), options = {lang: reader.lang};
+  if (state.wiring.expect) options.expect = [state.wiring.expect];
+  if (names.length && state[state.active].accelerator) options.accelerator = state[state.active].accelerator;
   if (!names.length) options.hosts = state.wiring.hosts;
   return {inputs: names.length ? names : [state[state.active].cluster], files, options};
 }
 function askWiring() {
   const request = wiringRequest();
-  questions.wiring.ask("wiring", {...request, options: {...request.options, page: true}}, drawWiring);
+  questions.wiring.ask("wiring", {...request, options: {...request.options, page: "whole"}}, drawWiring);
 }
 function askDiagnose() {
   const files = filesOf(["trace"]), names = Object.keys(files), pane = questions.diagnose;
@@ -202,7 +208,7 @@ function askDiagnose() {
     pane.root.querySelector("[data-part]").replaceChildren();
     return;
   }
-  pane.ask("diagnose", {inputs: names, files, options: {lang: reader.lang, page: true}}, drawDiagnose);
+  pane.ask("diagnose", {inputs: names, files, options: {lang: reader.lang, page: "whole"}}, drawDiagnose);
 }
 
 /// The open result as a file of the command line's own making.
@@ -259,7 +265,9 @@ async function start() {
 }
 
 restore(kept() ?? {});
-try { const linked = await fromFragment(location.hash); if (linked) restore(linked); } catch { byId("status").textContent = t("The link is damaged; the last state of this browser is shown."); }
+// An address that this browser wrote itself may be older than what it keeps.
+try { const linked = location.hash === lastWritten() ? null : await fromFragment(location.hash); if (linked) restore(linked); } catch { byId("status").textContent = t("The link is damaged; the last state of this browser is shown."); }
+addEventListener("pagehide", keep);
 addEventListener("hashchange", async () => { try { const linked = await fromFragment(location.hash); if (linked) open(linked); } catch { /* not one of this page's links */ } });
 dropZone();
 start();

@@ -65,6 +65,10 @@ function clusterGroups(catalogue, files, chosen) {
   if (own.length) groups.unshift([t("Files"), own]);
   return known(groups, chosen);
 }
+/// For wiring that does not say which accelerator it has.
+export function acceleratorSelect(catalogue, s) {
+  return select("accelerator", "Accelerator", [["", [["", t("as the files say")], ...catalogue.accelerators.map(a => [a.name, a.name])]]], s.accelerator);
+}
 // What a link or a study names and this catalogue does not have stays visible as what it is.
 const known = (groups, chosen) => groups.some(g => g[1].some(e => e[0] === chosen)) ? groups : [["", [[chosen, chosen]]], ...groups];
 
@@ -75,7 +79,7 @@ export function drawControls(box, s, {catalogue, files, price, what}, on) {
   const jobs = files.filter(f => f.kind === "job"), fromFile = s.job && jobs.some(f => f.name === s.job);
   const jobFile = jobs.length ? select("job", "Job file", [["", [["", t("none: the inputs below")], ...jobs.map(f => [f.name, f.name])]]], s.job) : "";
   const work = fromFile ? `<p class="note">${esc(t("Model, cluster, batch and strategy come from {}; sliders that you move win over it.", s.job))}</p>`
-    : select("model", "Model", modelGroups(catalogue, files, s.model), s.model) + select("cluster", "Cluster", clusterGroups(catalogue, files, s.cluster), s.cluster);
+    : select("model", "Model", modelGroups(catalogue, files, s.model), s.model) + select("cluster", "Cluster", clusterGroups(catalogue, files, s.cluster), s.cluster) + (files.some(f => f.name === s.cluster) ? acceleratorSelect(catalogue, s) : "");
   const sizes = what === "wiring" ? "" : ["gpus", "batch", "sequence"].map(k => sliderHtml(k, s)).join("");
   const software = `<div class="pair">${select("precision", "Precision", [["", precisions.map(p => [p, p])]], s.precision)}${select("framework", "Framework", [["", frameworks.map(p => [p, p])]], s.framework)}</div>` +
     `<div class="field"><div class="row">${label("strategy", "Strategy", "f-strategy")}${s.strategy ? `<button type="button" class="link" id="best">${esc(t("find the best"))}</button>` : ""}</div>` +

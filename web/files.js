@@ -5,7 +5,8 @@ import {state} from "./state.js";
 import {t} from "./words.js";
 
 export const kinds = {job: "job or framework config", model: "model (config.json)", wiring: "wiring", trace: "trace or log"};
-export const largest = 512 * 2 ** 20;
+/// What the service takes in one request is 64 MiB, and base64 grows by a third.
+export const largest = 45 * 2 ** 20;
 
 /// A guess from the content; the reader may say otherwise. Archives and databases are traces.
 export function kindOf(name, text) {
@@ -48,7 +49,7 @@ function adopt(file) {
   const s = state[state.active];
   if (file.kind === "job") { s.job = file.name; s.moved = []; if (state.tab !== "whatif") state.tab = "plan"; }
   else if (file.kind === "model") s.model = file.name;
-  else if (file.kind === "wiring") { s.cluster = file.name; state.tab = "wiring"; }
+  else if (file.kind === "wiring") { s.cluster = file.name; state.tab = "wiring"; state.wiring.expect = ""; }
   else state.tab = "diagnose";
 }
 
@@ -67,7 +68,7 @@ function forget(name) {
   for (const s of [state.a, state.b]) {
     if (!s) continue;
     if (s.job === name) s.job = "";
-    if (s.cluster === name) s.cluster = "dgx-h100";
+    if (s.cluster === name) { s.cluster = "dgx-h100"; s.accelerator = ""; }
     if (s.model === name) s.model = "llama-3-70b";
   }
 }

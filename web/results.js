@@ -31,6 +31,7 @@ export function jobRequest(s, price) {
     return {job: s.job, files, options};
   }
   const job = {model: s.model, cluster: s.cluster, gpus: s.gpus, batch: s.batch, sequence: s.sequence, precision: s.precision, framework: s.framework};
+  if (s.accelerator) job.accelerator = s.accelerator;
   const usdPerHour = s.price || price?.usd;
   if (usdPerHour) job.usd_per_accelerator_hour = usdPerHour;
   return {job, files, options};
@@ -39,7 +40,7 @@ export function jobRequest(s, price) {
 const known = new Map();
 /// The price list's figure for a cluster's accelerator, with its date and source; null where it has none.
 export async function listPrice(s, signal) {
-  const key = s.job ? "job " + s.job : s.cluster;
+  const key = s.job ? "job " + s.job : s.cluster + " " + s.accelerator;
   if (known.has(key)) return known.get(key);
   let price = null;
   try {
@@ -94,14 +95,17 @@ function sayVerdict(root, text) {
   root.querySelector(".then").textContent = end < 0 ? "" : text.slice(end + 2);
 }
 
-const first = ["ladder", "bill"], others = {strategies: ["strategies"], memory: ["memory"], rest: ["timeline", "wiring", "nearest", "ends"]};
+// Places of a result and the sections of the reports' script that stand there.
+const places = {ladder: ["ladder"], bill: ["bill"], strategies: ["strategies"], memory: ["memory"], rest: ["timeline", "wiring", "nearest", "ends"]};
+const moving = ["ladder", "bill", "memory"];
+const inSight = box => { const r = box.getBoundingClientRect(); return r.bottom > 0 && r.top < innerHeight; };
 
 export class Pane {
   constructor(name, hooks) {
     this.name = name; this.hooks = hooks;
     this.root = document.createElement("article");
     this.root.className = "pane";
-    this.root.innerHTML = '<div class="busy" hidden></div><h1></h1><p class="then"></p><p class="dim facts"></p><div class="strip"></div><div class="said"></div><div class="parts"><div data-part="first"></div><div data-part="strategies"></div><div data-part="memory"></div><div data-part="rest"></div></div>';
+    this.root.innerHTML = '<div class="busy" hidden></div><h1></h1><p class="then"></p><p class="dim facts"></p><div class="strip"></div><div class="said"></div><div class="parts"><div data-part="ladder"></div><div data-part="bill"></div><div data-part="strategies"></div><div data-part="memory"></div><div data-part="rest"></div></div>';
     this.part = Object.fromEntries([...this.root.querySelectorAll("[data-part]")].map(n => [n.dataset.part, n]));
     this.root.addEventListener("click", e => { const n = e.target.closest("[data-strategy]"); if (n) hooks.strategy(name, n.dataset.strategy); });
     this.root.addEventListener("keydown", e => { if (e.key === "Enter" && e.target.matches("circle[data-strategy]")) hooks.strategy(name, e.target.dataset.strategy); });
@@ -111,7 +115,9 @@ export class Pane {
   /// `kind`: "move" or "rest". Several asked for while one runs become one.
   request(kind) {
     if (kind === "move" && !this.since) this.since = performance.now();
-    if (kind === "move" && !this.moving) { this.before = this.now; this.moving = true; }
+    // Figures are held against those before this change: a drag is one change, from its first move to its rest.
+    if (!this.moving) this.before = this.now;
+    this.moving = kind === "move";
     this.want = this.want === "rest" ? "rest" : kind;
     if (this.running === "rest") this.controller.abort();
     return this.pump();
@@ -128,7 +134,6 @@ export class Pane {
         const parts = await this.ask(this.running, this.controller.signal);
         this.draw(parts, this.running);
         if (this.running === "move" && since) painted(since);
-        if (this.running === "rest") this.moving = false;
         this.hooks.answered(this.name, this.running);
       } catch (error) {
         this.failed(error);
@@ -143,7 +148,7 @@ export class Pane {
     const price = s.price ? null : await listPrice(s, signal);
     const request = jobRequest(s, price), change = changesOf(s);
     if (change.length) request.options.change = change;
-    request.options.page = true;
+    request.options.page = kind === "move" ? "moving" : "whole";
     const keep = kind === "move" && this.strategy, strategy = s.strategy || (keep ? portable(this.strategy) : "");
     if (!strategy) return post("plan", request, signal);
     try {
@@ -151,7 +156,7 @@ export class Pane {
     } catch (error) {
       // What the kept strategy cannot do on the new size, another may.
       if (!(error instanceof Refused) || s.strategy) throw error;
-      return post("plan", request, signal);
+      return post("plan", {...request, options: {...request.options, page: "whole"}}, signal);
     }
   }
 
@@ -161,28 +166,25 @@ export class Pane {
     if (now) this.strategy = now.strategy;
     sayVerdict(this.root, parts.verdict);
     this.root.querySelector(".facts").textContent = parts.facts;
-    this.root.querySelector(".strip").innerHTML = stripHtml(now, this.before);
+    this.root.querySelector(".strip").innerHTML = stripHtml(now, state.b ? null : this.before);
     this.root.querySelector(".said").innerHTML = "";
     this.root.classList.toggle("stale", kind === "move");
-    this.paint("first", first);
-    this.paint("memory", others.memory);
-    if (kind === "move") return;
-    this.paint("strategies", others.strategies);
-    this.paint("rest", others.rest);
+    // What nobody sees is drawn when all is at rest.
+    if (kind === "move") { for (const place of moving.filter(p => inSight(this.part[p]))) this.paint(place); return; }
+    for (const place of Object.keys(places)) this.paint(place);
     annotate(this.root);
   }
-  paint(place, sections) {
+  paint(place) {
     const box = this.part[place];
     box.style.minHeight = box.offsetHeight + "px";  // the page keeps its height while the part is drawn anew
     box.replaceChildren();
-    drawPrediction({...this.parts.data, show: sections, live: true, words: dictionary()}, box);
+    drawPrediction({...this.parts.data, show: places[place], live: true, words: dictionary()}, box);
     box.style.minHeight = "";
   }
   failed(error) {
     if (error.name === "AbortError") return;
     if (error instanceof Gone) { this.want = null; return this.hooks.gone(); }
     if (!(error instanceof Refused)) { this.hooks.broken(error); return; }
-    this.moving = false;
     this.root.classList.add("stale");
     this.root.querySelector(".said").innerHTML = errorHtml(error);
     this.hooks.answered(this.name, "refused", error);
@@ -223,7 +225,12 @@ export class Question {
       bar.querySelector("progress").removeAttribute("value");
       bar.querySelector("button").onclick = () => controller.abort();
     }, 200);
-    const progress = share => { const p = bar.querySelector("progress"); if (p && share > 0) p.value = share; };
+    const progress = task => {
+      const shown = bar.querySelector("progress");
+      if (!shown) return;
+      if (task.progress > 0) shown.value = task.progress;
+      if (task.elapsed_s > 1) bar.querySelector("span").textContent = `${t("computing")}, ${Math.round(task.elapsed_s)} s`;
+    };
     try {
       const parts = await work(operation, request, {signal: controller.signal, progress});
       if (controller !== this.controller) return;
@@ -263,7 +270,7 @@ export function comparisonHtml(a, b, sa, sb) {
   const line = ([key, name, f]) => a[key] || b[key] ? `<tr><th scope="row" class="l">${esc(name)}</th><td>${esc(f(a[key]))}</td><td>${esc(f(b[key]))}</td><td>${delta(key, b, a) || "="}</td></tr>` : "";
   const whole = {...a, total: a.tokens * a.gpus}, other = {...b, total: b.tokens * b.gpus};
   const total = `<tr><th scope="row" class="l">${esc(t("tokens/s of the job"))}</th><td>${count(Math.round(whole.total))}</td><td>${count(Math.round(other.total))}</td><td>${a.gpus && b.gpus ? signed(other.total / whole.total - 1) : ""}</td></tr>`;
-  const named = {model: t("Model"), cluster: t("Cluster"), gpus: t("Accelerators"), batch: t("Batch"), sequence: t("Sequence"), precision: t("Precision"), framework: t("Framework"), strategy: t("Strategy"), network: t("Network between hosts"),
+  const named = {model: t("Model"), cluster: t("Cluster"), accelerator: t("Accelerator"), gpus: t("Accelerators"), batch: t("Batch"), sequence: t("Sequence"), precision: t("Precision"), framework: t("Framework"), strategy: t("Strategy"), network: t("Network between hosts"),
     nvlink: t("Links between GPUs"), latency: t("Latency of collectives"), hbm: t("Device memory bandwidth"), host: t("Speed of the host"), price: t("Price of an accelerator-hour"), job: t("Job file")};
   const value = (k, v) => k in hardware ? times(v) : typeof v === "number" ? count(v) : v || t("the best");
   const differ = Object.keys(named).filter(k => sa[k] !== sb[k]);

@@ -2,7 +2,7 @@
 // What the page holds: two scenarios at most, what is asked about them, and the files dropped on it. Kept in the browser
 // and in the address, so that a reload, a restart of the server or a link brings all of it back.
 export const scenario = () => ({
-  model: "llama-3-70b", cluster: "dgx-h100", gpus: 1024, batch: 1024, sequence: 8192, precision: "bf16", framework: "megatron",
+  model: "llama-3-70b", cluster: "dgx-h100", accelerator: "", gpus: 1024, batch: 1024, sequence: 8192, precision: "bf16", framework: "megatron",
   strategy: "", network: 1, nvlink: 1, latency: 1, hbm: 1, host: 1, price: 0, job: "", moved: [],
 });
 export const fresh = () => ({
@@ -54,6 +54,9 @@ export function keep() {
 export function kept() {
   try { return JSON.parse(localStorage.getItem(key)); } catch { return null; }
 }
+
+export const written = hash => { try { localStorage.setItem(key + ".address", hash); } catch { /* private window */ } };
+export const lastWritten = () => { try { return localStorage.getItem(key + ".address"); } catch { return null; } };
 
 const base64 = bytes => btoa(Array.from(bytes, b => String.fromCharCode(b)).join("")).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
 const bytes = text => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), c => c.charCodeAt(0));

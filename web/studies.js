@@ -39,13 +39,13 @@ export async function studies({name, open, saved}) {
   const draw = async () => {
     let all;
     try { all = (await get("studies")).studies; } catch (error) { return say(d, problem(error)); }
-    list.innerHTML = all.length ? all.map(s => `<li data-id="${esc(s.id)}"><button type="button" class="link open">${esc(s.name)}</button><small>${esc((s.updated ?? "").replace("T", " ").slice(0, 16))}</small>` +
+    list.innerHTML = all.length ? all.map(s => `<li data-id="${esc(s.id)}"><button type="button" class="link open">${esc(s.name)}</button><small>${esc(new Date(1000 * s.changed_s).toLocaleString(reader.lang, {dateStyle: "medium", timeStyle: "short"}))}</small>` +
       `<button type="button" class="over">${esc(t("overwrite"))}</button><button type="button" class="gone">${esc(t("delete"))}</button></li>`).join("") : `<li class="dim">${esc(t("None yet."))}</li>`;
     for (const li of list.querySelectorAll("[data-id]")) {
-      const path = "studies/" + encodeURIComponent(li.dataset.id), title = li.querySelector(".open").textContent;
+      const path = "studies/" + encodeURIComponent(li.dataset.id), {revision} = all.find(s => s.id === li.dataset.id), title = li.querySelector(".open").textContent;
       const guarded = action => async () => { try { await action(); } catch (error) { say(d, problem(error)); } };
       li.querySelector(".open").onclick = guarded(async () => { const s = await get(path); open(s.document, s.name); d.close(); });
-      li.querySelector(".over").onclick = guarded(async () => { await put(path, {name: title, document: document_()}); saved(title); say(d, `<p class="good">${esc(t("Saved."))}</p>`); await draw(); });
+      li.querySelector(".over").onclick = guarded(async () => { await put(path, {name: title, document: document_(), revision}); saved(title); say(d, `<p class="good">${esc(t("Saved."))}</p>`); await draw(); });
       const gone = li.querySelector(".gone");
       gone.onclick = () => {
         // A second press deletes.

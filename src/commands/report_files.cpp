@@ -12,7 +12,9 @@ void add_report_options(CLI::App& command, ReportFiles& files) {
       ->expected(0, 1)
       ->default_str("-");
   command.add_option("--csv", files.csv, "also write the figures as CSV to this file");
-  command.add_flag("--page", files.page, "print the page's data as JSON, as the page of chokepoint serve draws it")->group("");
+  command.add_option("--page", files.page, "print the page's data as JSON, as the page of chokepoint serve draws it: whole, or without what takes longest to make")
+      ->check(CLI::IsMember({"whole", "moving"}))
+      ->group("");
 }
 
 Result<bool> check_reports(const ReportFiles& files, const CommonOptions& common, std::vector<std::string> inputs) {
@@ -36,7 +38,7 @@ Result<std::string> write_reports(const ReportFiles& files, const ReportMakers& 
   if (!files.csv.empty()) {
     if (auto done = write_text_file(files.csv, make.csv()); !done) return tl::make_unexpected(done.error());
   }
-  if (files.page) return make.html(report::PageForm::kData);
+  if (!files.page.empty()) return make.html(report::PageForm::kData);
   if (files.prints_markdown()) return make.markdown();
   if (!files.markdown.empty()) {
     if (auto done = write_text_file(files.markdown, make.markdown()); !done) return tl::make_unexpected(done.error());

@@ -15,9 +15,9 @@ struct ReportFiles {
   std::string html;
   std::string markdown;
   std::string csv;
-  bool page = false;  ///< --page: what the page of serve draws, in place of the result
+  std::string page;  ///< --page: what the page of serve draws, in place of the result
   bool prints_markdown() const { return markdown == "-"; }
-  bool draws() const { return page || !html.empty(); }
+  bool draws() const { return page == "whole" || !html.empty(); }
 };
 
 void add_report_options(CLI::App& command, ReportFiles& files);

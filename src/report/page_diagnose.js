@@ -109,7 +109,7 @@ function eventsSection() {
   D.ranks.forEach(r => { if (r.dropped_events) { add(r.dropped_events, true); add(r.odd_events, false); } });
   const clocks = D.ranks.filter(r => r.clock_error_s > 0 || r.clock_offset_s);
   const box = section("What was read", D.dropped_events ? T("{} events were dropped.", D.dropped_events.toLocaleString("en-US")) : T("No event was dropped."));
-  if (Object.keys(kinds).length) sortable(box, [{name: T("events"), key: "name", left: true, show: v => esc(T(v))}, {name: T("count"), key: "count", show: v => v.toLocaleString("en-US")}, {name: "", key: "dropped", left: true, show: v => esc(T(v ? "dropped" : "odd, used"))}], Object.values(kinds), {by: 1});
+  if (Object.keys(kinds).length) sortable(box, [{name: T("events"), key: "name", left: true, show: v => esc(T(v))}, {name: T("count"), key: "count", show: v => v.toLocaleString("en-US")}, {name: T("what became of them"), key: "dropped", left: true, show: v => esc(T(v ? "dropped" : "odd, used"))}], Object.values(kinds), {by: 1});
   if (clocks.length) sortable(box, [{name: T("rank"), key: "rank"}, {name: T("clock offset"), key: "clock_offset_s", show: v => (v < 0 ? minus : "") + time(Math.abs(v))}, {name: T("error"), key: "clock_error_s", show: time}, {name: T("file"), key: "file", left: true, wrap: true}], clocks, {by: 0, up: true});
   const notes = [...D.notes, ...D.ranks.flatMap(r => (r.notes ?? []).map(n => T("rank {}", r.rank) + ": " + n))];
   if (notes.length) list(notes, box);

@@ -125,6 +125,7 @@ await step("two scenarios stand side by side", async () => {
   await range(page, "nvlink", 11);
   await page.locator(".compare li b", {hasText: "\u00d72"}).waitFor();
   await page.waitForFunction(() => /%/.test(document.querySelector(".compare tbody tr td:last-child").textContent));
+  await settled(page);
   await accessible(page, "compare");
   await picture(page, "compare");
 });
@@ -180,11 +181,13 @@ await step("wiring: a dropped topology is drawn, broken XML is refused with its 
   await page.locator("h1", {hasText: /./}).waitFor();
   await page.waitForFunction(() => /topo/.test(document.querySelector("#dropped").textContent));
   await settled(page);
+  await page.locator("[aria-label='remove topo.txt']").click();
   expectFailures = true;
   await page.locator("#pick").setInputFiles({name: "topo.xml", mimeType: "text/xml", buffer: Buffer.from("<system version=\"1\"><cpu numaid=\"0\"")});
   await page.locator(".refusal").waitFor();
+  assert.match(await page.locator(".refusal code").textContent(), /topo\.xml:1/);
   await page.locator("[aria-label='remove topo.xml']").click();
-  await page.locator("[aria-label='remove topo.txt']").click();
+  await page.locator(".refusal").waitFor({state: "detached"});
   await settled(page);
   expectFailures = false;
 });
