@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Explains the terms of the field where they stand: on hover and on focus, the first time in each section.
-import {terms} from "./terms.js";
+import {nameOf, terms} from "./terms.js";
 import {reader} from "./words.js";
 
 const places = "section > h2, section > p.dim, section h3, .strip span, .tile span, .legend span";
@@ -28,7 +28,7 @@ function mark(text, done) {
     span.className = "term";
     span.tabIndex = 0;
     span.setAttribute("role", "note");
-    span.dataset.tip = `<b>${term.name}</b><br>${term[reader.lang]}`;
+    span.dataset.tip = `<b>${nameOf(term, reader.lang)}</b><br>${term[reader.lang]}`;
     span.setAttribute("aria-description", term[reader.lang]);
     word.replaceWith(span);
     span.append(word);

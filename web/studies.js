@@ -3,7 +3,7 @@
 import {get, post, put, remove, Refused} from "./api.js";
 import {esc} from "./controls.js";
 import {compact, toFragment} from "./state.js";
-import {terms} from "./terms.js";
+import {nameOf, terms} from "./terms.js";
 import {reader, t} from "./words.js";
 
 function dialog(title, html) {
@@ -85,5 +85,5 @@ export async function share({name, reports}) {
 }
 
 export function glossary() {
-  dialog(t("Terms"), `<dl class="terms">${terms.map(x => `<dt>${esc(x.name)}</dt><dd>${esc(x[reader.lang])}</dd>`).join("")}</dl>`);
+  dialog(t("Terms"), `<dl class="terms">${terms.map(x => `<dt>${esc(nameOf(x, reader.lang))}</dt><dd>${esc(x[reader.lang])}</dd>`).join("")}</dl>`);
 }
