@@ -45,7 +45,7 @@ export async function listPrice(s, signal) {
   let price = null;
   try {
     const request = jobRequest({...s, price: 0});
-    const answer = await post("whatif", {...request, options: {...request.options, lang: "en", tokens: "1T"}}, signal);
+    const answer = await post("whatif", {...request, options: {tokens: "1T"}}, signal);
     const money = answer.now?.money;
     if (money) price = {usd: money.usd_per_accelerator_hour, date: money.price_tag.date, source: money.price_tag.source};
   } catch (error) {
@@ -89,7 +89,8 @@ export function stripHtml(now, before) {
 }
 
 /// The first sentence is the heading; what follows stands below it.
-function sayVerdict(root, text) {
+function sayVerdict(root, sentence) {
+  const text = t(sentence);
   const end = text.search(/\.\s+\p{Lu}/u);
   root.querySelector("h1").textContent = end < 0 ? text : text.slice(0, end + 1);
   root.querySelector(".then").textContent = end < 0 ? "" : text.slice(end + 2);
