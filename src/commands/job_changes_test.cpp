@@ -8,7 +8,7 @@ namespace chokepoint::commands {
 namespace {
 
 constexpr std::string_view kJob =
-    "model: llama-3-8b\ncluster: dgx-h100\nhosts: 4\nbatch: 64\nsequence: 4096\nstrategy: {zero: 3, microbatch: 1}\n";
+    "model: llama-3-8b\ncluster: dgx-h100\nhosts: 4\nbatch: 64\nsequence: 4096\nstrategy: zero=3 microbatch=1\n";
 
 Ended predicted(std::vector<std::string> words, MemoryFiles& files) {
   files.add("job.yaml", std::string(kJob));
@@ -48,7 +48,7 @@ TEST(JobChanges, OfAnUnknownWordNameTheNearest) {
 TEST(PageData, WhileSomethingMovesThePipelineIsLeftOut) {
   const auto data = [](const char* how) {
     MemoryFiles files(Disk::kClosed);
-    files.add("job.yaml", "model: llama-3-8b\ncluster: dgx-h100\nbatch: 64\nsequence: 4096\nstrategy: {pipeline: 2, zero: 1, microbatch: 1}\n");
+    files.add("job.yaml", "model: llama-3-8b\ncluster: dgx-h100\nbatch: 64\nsequence: 4096\nstrategy: pipeline=2 zero=1 microbatch=1\n");
     const Ended ended = run_in_memory({"predict", "job.yaml", "--json", std::string("--page=") + how}, files);
     EXPECT_FALSE(ended.error);
     return nlohmann::json::parse(files.written().at("-"));
