@@ -114,7 +114,7 @@ def main():
         if language.startswith("file "):
             with open(os.path.join(folder, language[5:].strip()), "w", encoding="utf-8") as file:
                 file.write("\n".join(body) + "\n")
-        if language != "console":
+        if language != "console" and not (language == "python-console" and "PYTHONPATH" in os.environ):
             result += body
             continue
         for command, expected in commands(body):
