@@ -322,6 +322,19 @@ TEST(Collective, PairsThatShareAPortOverTcpNeverPassMoreThanThePort) {
   EXPECT_LE(network.send(64.0 * 1048576, 8, 16).time_s, 1.05 * wire_s);
 }
 
+TEST(Collective, RdmaOverEthernetIsNeverSlowerThanSocketsOnTheSamePort) {
+  for (const double gbit : {10.0, 25.0, 50.0, 100.0, 400.0}) {
+    topology::Host host = switched_host(8, 300);
+    add_nics(host, 1, gbit);
+    topology::Cluster cluster = cluster_of(host, 4);
+    const auto bus = [&cluster](topology::Transport transport) {
+      cluster.fabric.transport = transport;
+      return Network(cluster, ampere()).cost(Op::kAllGather, kGiBytes, {.ranks = 32, .ranks_per_host = 8}).peak_bus_bytes_per_s;
+    };
+    EXPECT_GE(bus(topology::Transport::kRoce), bus(topology::Transport::kTcp) * (1 - 1e-9)) << gbit << " Gb/s";
+  }
+}
+
 TEST(Collective, GroupInATorusUsesTheLinksOfTheDimensionsItSpans) {
   // 16 hosts of 4 chips: a torus of 4 x 4 x 4. All 64 chips use all links; four chips are a line and use a third.
   topology::Cluster cluster = cluster_of(switched_host(4, 600), 16);

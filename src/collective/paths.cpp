@@ -310,18 +310,23 @@ Limit routed_all_to_all(const Host& host, const Context& context, const std::vec
   return loads.limit();
 }
 
+/// Sockets: one process drives a NIC through the kernel, a few GB/s whatever the wire could do.
+double socket_share(const Constants& constants, double line_bytes_per_s) {
+  return std::min(constants.tcp, constants.tcp_cap_bytes_per_s / std::max(1.0, line_bytes_per_s));
+}
+
 double transport_share(const Constants& constants, topology::Transport transport, double line_bytes_per_s) {
   using topology::Transport;
   switch (transport) {
     case Transport::kInfiniBand: return constants.infiniband;
-    case Transport::kRoce: return constants.roce;
+    // The share is known of 400 Gb/s ports only; on a slow port RDMA does not fall behind sockets on the same wire.
+    case Transport::kRoce: return std::max(constants.roce, socket_share(constants, line_bytes_per_s));
     case Transport::kEfa: return constants.efa;
     case Transport::kSlingshot: return constants.slingshot;
     case Transport::kOmniPath: return constants.omni_path;
     case Transport::kTcp: break;
   }
-  // One process drives a NIC through the kernel: a few GB/s whatever the wire could do.
-  return std::min(constants.tcp, constants.tcp_cap_bytes_per_s / std::max(1.0, line_bytes_per_s));
+  return socket_share(constants, line_bytes_per_s);
 }
 
 double transport_hop(const Constants& constants, topology::Transport transport, hardware::Architecture architecture) {
