@@ -91,6 +91,25 @@ TEST(Attention, UnfusedPassesOverTheScoresByHand) {
   EXPECT_NEAR(model.attention_forward_s(AttentionKernel::kUnfused, Dtype::kBf16, s), products + 336.6e-6 + 6e-6, 1e-6);
 }
 
+TEST(Attention, UnfusedHeadsOffSixteenBytesRunWithoutMatrixUnits) {
+  // 16 heads of 108 (216 bytes, 8 past a multiple of 16), 2048^2 scores: 4 x 67.1 M x 108 = 29.0 GFLOP at half of fp32's
+  // 19.5 TFLOP/s = 2.97 ms; passes 336.6 us as above. Heads of 112 keep the matrix units.
+  Accelerator with_vectors = a100();
+  with_vectors.peak_flops_per_s[static_cast<std::size_t>(Dtype::kFp32)] = 19.5e12;
+  const KernelModel model(with_vectors);
+  const double unaligned = model.attention_forward_s(AttentionKernel::kUnfused, Dtype::kFp16, shape(16, 2048, true, 108));
+  EXPECT_NEAR(unaligned, 2.97e-3 + 336.6e-6 + 6e-6, 0.02e-3);
+  EXPECT_LT(model.attention_forward_s(AttentionKernel::kUnfused, Dtype::kFp16, shape(16, 2048, true, 112)), 0.3 * unaligned);
+  // Two products forward, four backward.
+  EXPECT_GT(model.attention_backward_s(AttentionKernel::kUnfused, Dtype::kFp16, shape(16, 2048, true, 108)), 1.9 * unaligned - 336.6e-6);
+}
+
+TEST(Attention, FusedKernelsPadHeadsOffSixteenBytes) {
+  const KernelModel model(a100());
+  const double odd = model.attention_forward_s(AttentionKernel::kFlash2, Dtype::kBf16, shape(16, 2048, true, 108));
+  EXPECT_LE(odd, 1.01 * model.attention_forward_s(AttentionKernel::kFlash2, Dtype::kBf16, shape(16, 2048, true, 112)));
+}
+
 TEST(Attention, NarrowHeadsReachLessOfThePeak) {
   // Same FLOPs: twice the heads at half the width.
   const KernelModel model(h100());
