@@ -315,7 +315,13 @@ double socket_share(const Constants& constants, double line_bytes_per_s) {
   return std::min(constants.tcp, constants.tcp_cap_bytes_per_s / std::max(1.0, line_bytes_per_s));
 }
 
-double transport_share(const Constants& constants, topology::Transport transport, double line_bytes_per_s) {
+/// Omni-Path leaves the transport to the processors: the process of each GPU moves its part of a port, up to what sockets
+/// would fill. The share is known of hosts with one GPU for each port.
+double omni_path_share(const Constants& constants, double gpus_per_port, double line_bytes_per_s) {
+  return std::max(constants.omni_path, std::min(constants.omni_path * gpus_per_port, socket_share(constants, line_bytes_per_s)));
+}
+
+double transport_share(const Constants& constants, topology::Transport transport, double line_bytes_per_s, double gpus_per_port) {
   using topology::Transport;
   switch (transport) {
     case Transport::kInfiniBand: return constants.infiniband;
@@ -323,7 +329,7 @@ double transport_share(const Constants& constants, topology::Transport transport
     case Transport::kRoce: return std::max(constants.roce, socket_share(constants, line_bytes_per_s));
     case Transport::kEfa: return constants.efa;
     case Transport::kSlingshot: return constants.slingshot;
-    case Transport::kOmniPath: return constants.omni_path;
+    case Transport::kOmniPath: return omni_path_share(constants, gpus_per_port, line_bytes_per_s);
     case Transport::kTcp: break;
   }
   return socket_share(constants, line_bytes_per_s);
@@ -383,7 +389,7 @@ Limit host_egress(const topology::Cluster& cluster, const Context& context) {
   }
   if (line == kInfinity) line = gbit(100);
   const double count = static_cast<double>(nics.size());
-  const double share = transport_share(context.constants, cluster.fabric.transport, line);
+  const double share = transport_share(context.constants, cluster.fabric.transport, line, static_cast<double>(host.gpus().size()) / count);
   egress.bytes_per_s = count * line * share * context.scale.nic;
   egress.wire_bytes_per_s = count * line * context.scale.nic;
   egress.where = std::to_string(nics.size()) + " x " + gigabits(line) + (nics.size() == 1 ? " NIC of each host" : " NICs of each host");
