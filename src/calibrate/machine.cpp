@@ -6,7 +6,7 @@ namespace chokepoint::calibrate {
 namespace {
 /// What the model cannot follow from one configuration to the next on the same machine: published sources spread by 5 to
 /// 10 % around their own median. A single odd step must not bend the machine, so larger residuals count linearly.
-constexpr double kRowSigma = 0.1;
+constexpr double kRowSigma = 0.08;
 constexpr int kRounds = 3;
 }  // namespace
 
