@@ -14,55 +14,11 @@ namespace chokepoint::model {
 
 namespace {
 
-Result<bool> read_flags(const YamlMap& entry, Model& m) {
-  const std::array<std::pair<const char*, bool*>, 6> flags = {{{"tied_embeddings", &m.tied_embeddings},
-                                                               {"norm_bias", &m.norm_bias},
-                                                               {"final_norm", &m.final_norm},
-                                                               {"qkv_bias", &m.qkv_bias},
-                                                               {"attention_out_bias", &m.attention_out_bias},
-                                                               {"mlp_bias", &m.mlp_bias}}};
-  for (const auto& [key, flag] : flags) {
-    TRY_INTO(const std::optional<bool> value, entry.boolean(key));
-    *flag = value.value_or(*flag);
-  }
-  return true;
-}
-
 /// An optional whole number that stays as it is when absent.
 Result<bool> read_int(const YamlMap& entry, const char* key, int& value) {
   TRY_INTO(const std::optional<int> found, entry.integer(key, 0, 1 << 30));
   value = found.value_or(value);
   return true;
-}
-
-Result<bool> read_moe(const YamlMap& entry, Model& m) {
-  TRY_INTO(const std::optional<YamlMap> map, entry.map("moe"));
-  if (!map) return true;
-  Moe moe;
-  TRY_INTO(moe.experts, map->required_int("experts", 1, 1 << 16));
-  TRY_INTO(moe.top_k, map->required_int("top_k", 1, 1 << 16));
-  TRY_INTO(moe.expert_ffn_hidden, map->required_int("ffn", 1, 1 << 24));
-  TRY_INTO([[maybe_unused]] const bool shared, read_int(*map, "shared_ffn", moe.shared_ffn_hidden));
-  TRY_INTO([[maybe_unused]] const bool first, read_int(*map, "first_layer", moe.first_layer));
-  TRY_INTO([[maybe_unused]] const bool every, read_int(*map, "every", moe.every));
-  TRY_INTO(const std::optional<bool> gate, map->boolean("shared_gate"));
-  moe.shared_gate = gate.value_or(false);
-  m.moe = moe;
-  return map->finish();
-}
-
-Result<bool> read_mla(const YamlMap& entry, Model& m) {
-  TRY_INTO(const std::optional<YamlMap> map, entry.map("mla"));
-  if (!map) return true;
-  Mla mla;
-  TRY_INTO([[maybe_unused]] const bool rank, read_int(*map, "q_lora_rank", mla.q_lora_rank));
-  TRY_INTO(mla.kv_lora_rank, map->required_int("kv_lora_rank", 1, 1 << 16));
-  TRY_INTO(mla.qk_nope_head_dim, map->required_int("qk_nope_head_dim", 1, 1 << 16));
-  TRY_INTO(mla.qk_rope_head_dim, map->required_int("qk_rope_head_dim", 1, 1 << 16));
-  TRY_INTO(mla.v_head_dim, map->required_int("v_head_dim", 1, 1 << 16));
-  m.mla = mla;
-  m.head_dim = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
-  return map->finish();
 }
 
 Result<bool> read_sizes(const YamlMap& entry, Model& m) {
@@ -73,13 +29,11 @@ Result<bool> read_sizes(const YamlMap& entry, Model& m) {
   m.ffn_hidden = 4 * m.hidden;
   m.kv_heads = m.heads;
   m.head_dim = m.hidden / m.heads;
-  const std::array<std::pair<const char*, int*>, 7> sizes = {{{"ffn", &m.ffn_hidden},
+  const std::array<std::pair<const char*, int*>, 5> sizes = {{{"ffn", &m.ffn_hidden},
                                                               {"kv_heads", &m.kv_heads},
                                                               {"head_dim", &m.head_dim},
                                                               {"positions", &m.max_positions},
-                                                              {"norms_per_layer", &m.norms_per_layer},
-                                                              {"embedding_width", &m.embedding_width},
-                                                              {"sliding_window", &m.sliding_window}}};
+                                                              {"embedding_width", &m.embedding_width}}};
   for (const auto& [key, size] : sizes) {
     TRY_INTO([[maybe_unused]] const bool ok, read_int(entry, key, *size));
   }
@@ -93,9 +47,7 @@ Result<Model> read_model(std::size_t index) {
   TRY_INTO(m.name, entry.required_text("name"));
   TRY_INTO(m.aliases, entry.texts("aliases"));
   TRY_INTO([[maybe_unused]] const bool sizes, read_sizes(entry, m));
-  TRY_INTO([[maybe_unused]] const bool flags, read_flags(entry, m));
-  TRY_INTO([[maybe_unused]] const bool mla, read_mla(entry, m));
-  TRY_INTO([[maybe_unused]] const bool moe, read_moe(entry, m));
+  TRY_INTO([[maybe_unused]] const bool parts, read_parts(entry, m));
   TRY_INTO(m.published_parameters, entry.number("published", 1, 1e15));
   TRY_INTO(const std::optional<double> tolerance, entry.number("published_tolerance", 0, 1));
   m.published_tolerance = tolerance.value_or(0);

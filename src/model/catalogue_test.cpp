@@ -45,6 +45,28 @@ TEST(ModelCatalogue, ActiveParametersOfMixturesAreThePublishedOnes) {
   EXPECT_NEAR(count_parameters(*find_model("deepseek-v3")).active, 37e9, 0.6e9);
   EXPECT_NEAR(count_parameters(*find_model("qwen3-30b-a3b")).active, 3.3e9, 0.06e9);
   EXPECT_NEAR(count_parameters(*find_model("qwen3-235b-a22b")).active, 22e9, 0.5e9);
+  EXPECT_NEAR(count_parameters(*find_model("gpt-oss-120b")).active - 201088.0 * 2880, 5.13e9, 0.01e9);  // without embedding
+  EXPECT_NEAR(count_parameters(*find_model("nemotron-3-nano")).active, 3.6e9, 0.05e9);
+  EXPECT_NEAR(count_parameters(*find_model("nemotron-3-super")).active, 12.7e9, 0.2e9);
+  EXPECT_NEAR(count_parameters(*find_model("nemotron-3-ultra")).active, 55e9, 1.5e9);
+}
+
+TEST(ModelCatalogue, HybridsHaveTheirPublishedLayers) {
+  const LayerCounts nano = find_model("nemotron-3-nano")->kinds();
+  EXPECT_EQ((nano[{Mixer::kMamba, Channel::kNone}]), 23);
+  EXPECT_EQ((nano[{Mixer::kNone, Channel::kExperts}]), 23);
+  EXPECT_EQ((nano[{Mixer::kAttention, Channel::kNone}]), 6);
+  const LayerCounts next = find_model("qwen3-next-80b-a3b")->kinds();
+  EXPECT_EQ((next[{Mixer::kDelta, Channel::kExperts}]), 36);
+  EXPECT_EQ((next[{Mixer::kAttention, Channel::kExperts}]), 12);
+  const LayerCounts oss = find_model("gpt-oss-20b")->kinds();
+  EXPECT_EQ((oss[{Mixer::kWindow, Channel::kExperts}]), 12);
+}
+
+TEST(ModelCatalogue, FurtherTokensOfDeepseekAreTheirPublishedSize) {
+  // 11.5 B of their own (arXiv 2412.19437 appendix and the model card: 14 B with copies of embedding and head, 0.93 B each).
+  const Model m = *find_model("deepseek-v3");
+  EXPECT_NEAR(count_parameters(m).further + 2 * 129280.0 * 7168, 14e9, 0.6e9);
 }
 
 }  // namespace

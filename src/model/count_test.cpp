@@ -107,6 +107,121 @@ TEST(Flops, StepsScaleWithSequences) {
   }
 }
 
+/// tiny_llama() with Mamba-2 in place of attention: 4 heads of 2, state 3, one group.
+Model tiny_mamba() {
+  Model m = tiny_llama();
+  m.mamba = Mamba{4, 2, 3, 1, 4, 5};
+  m.pattern = "MM";
+  return m;
+}
+
+TEST(CountParameters, Mamba2ByHand) {
+  // In: 8 x (8 gate + 8 x + 3 B + 3 C + 4 steps); convolution of 14 channels, 4 taps and a bias; three numbers a head; a norm
+  // of 8 behind the scan and one before the layer; out 8 x 8. No MLP.
+  const Model m = tiny_mamba();
+  EXPECT_EQ(count_parameters(m).mamba_per_layer, 8 * 26 + 14 * 5 + 3 * 4 + 8 + 64);
+  EXPECT_EQ(count_parameters(m).total, 1600 + 2 * (362 + 8) + 8);
+}
+
+TEST(CountParameters, DeltaRuleByHand) {
+  // Two key heads of 2, four value heads of 3: q and k 4 each, v and gate 12 each, a step and a decay for each of 4 heads.
+  Model m = tiny_llama();
+  m.delta = Delta{2, 2, 4, 3, 4, 5};
+  m.pattern = "g";
+  EXPECT_EQ(count_parameters(m).delta_per_layer, 8 * (8 + 24 + 8) + 4 * (8 + 12) + 2 * 4 + 3 + 12 * 8);
+  EXPECT_EQ(count_parameters(m).total, 1600 + 2 * (507 + 16 + 768) + 8);
+}
+
+TEST(CountParameters, APatternOfHalvesIsTheSameModel) {
+  const Model whole = tiny_llama();
+  Model halves = whole;
+  halves.layers = 4;
+  halves.pattern = "*-*-";
+  EXPECT_EQ(count_parameters(halves).total, count_parameters(whole).total);
+  EXPECT_EQ(forward_flops(halves, 10, false).total, forward_flops(whole, 10, false).total);
+  Model named = whole;
+  named.pattern = "TT";
+  EXPECT_EQ(count_parameters(named).total, count_parameters(whole).total);
+}
+
+TEST(CountParameters, ExpertsBehindANarrowerWidth) {
+  // Experts 2 x 3 x 16 x 4 (gated) at width 4; to it and back 2 x 8 x 4; the shared expert stays at width 8.
+  Model m = tiny_llama();
+  m.moe = Moe{2, 1, 16, 32, 0, 1, false, 4};
+  const ParameterCount count = count_parameters(m);
+  EXPECT_EQ(count.experts_per_layer, 2 * 3 * 16 * 4);
+  EXPECT_EQ(count.moe_per_layer, 384 + 3 * 32 * 8 + 8 * 2 + 64);
+}
+
+TEST(CountParameters, FurtherTokensAddALayerAndAProjection) {
+  // One layer of 192 + 768 + 16, a projection of 16 to 8, three norms; embedding and head are the model's.
+  Model m = tiny_llama();
+  const double total = count_parameters(m).total;
+  m.further.modules = 2;
+  EXPECT_EQ(count_parameters(m).further, 2 * (976 + 128 + 24));
+  EXPECT_EQ(count_parameters(m).total, total);
+  m.further.shared_weights = true;
+  EXPECT_EQ(count_parameters(m).further, 976 + 128 + 24);
+}
+
+TEST(Flops, ScanInBlocksByHand) {
+  // Mamba-2, block of 5 tokens, state 3, 4 heads of 2 in one group. Per token: C B^T 2x5x3, masked product 2x5x2x4, state in
+  // and out 2x3x2x4 each.
+  const Model m = tiny_mamba();
+  EXPECT_EQ(scan_flops_per_token(m.recurrence(Mixer::kMamba)), 30 + 80 + 96);
+  EXPECT_EQ(forward_flops(m, 10, true).mamba, 10 * (2 * 8 * (26 + 8) + 2 * 4 * 14 + 206));
+  EXPECT_EQ(forward_flops(m, 10, true).total, 2 * forward_flops(m, 10, true).mamba + 16000);
+}
+
+TEST(Flops, AWindowLimitsTheCausalSquareOnly) {
+  Model m = tiny_llama();
+  m.sliding_window = 5;
+  // Of 10 queries the later ones see 5 keys: 5 x 10 - 5 x 5 / 2 = 37.5 of 100.
+  EXPECT_EQ(forward_flops(m, 10, true).total, 2 * (3840 + 3200 * 0.375 + 15360) + 16000);
+  EXPECT_EQ(forward_flops(m, 10, false).total, forward_flops(tiny_llama(), 10, false).total);
+  m.full_attention_every = 2;
+  EXPECT_EQ(forward_flops(m, 10, true).total, 2 * (3840 + 15360) + 3200 * (0.375 + 0.5) + 16000);
+}
+
+TEST(Flops, EveryTokenOfAnEncoderSeesAll) {
+  Model m = tiny_llama();
+  m.bidirectional = true;
+  EXPECT_EQ(forward_flops(m, 10, true).total, forward_flops(tiny_llama(), 10, false).total);
+}
+
+TEST(Flops, ADecoderAttendsToItselfAndToTheEncoder) {
+  // One layer each, 10 tokens before and 4 behind. Encoder 3840 + 3200 + 15360. Decoder: 0.4 of projections and MLP, half of
+  // 0.16 of the square; then q and out for 4 tokens, k and v for 10, a 4 x 10 rectangle; the head for 4 tokens.
+  Model m = tiny_llama();
+  m.encoder_layers = 1;
+  m.decoder_sequence = 4;
+  const double decoder = 0.4 * (3840 + 15360) + 0.5 * 0.16 * 3200 + 2 * 4 * 128 + 2 * 10 * 64 + 0.4 * 3200;
+  EXPECT_DOUBLE_EQ(forward_flops(m, 10, true).total, 22400 + decoder + 0.4 * 16000);
+}
+
+TEST(Pattern, RepeatsWhereItDividesAndDropsStageBorders) {
+  EXPECT_EQ(*expanded_pattern("M-M*-", 10), "M-M*-M-M*-");
+  EXPECT_EQ(*expanded_pattern("M-|M*", 4), "M-M*");
+  EXPECT_EQ(expanded_pattern("M-X", 3).error().message, "'X' stands for no kind of layer in the pattern 'M-X'");
+  EXPECT_EQ(expanded_pattern("M-M", 4).error().message, "the layer pattern has 3 letters, the model 4 layers");
+  EXPECT_FALSE(expanded_pattern("", 4));
+  EXPECT_FALSE(expanded_pattern("M", 0));
+}
+
+TEST(Pattern, KindsThatItNamesMustBeDescribed) {
+  Model m = tiny_llama();
+  m.name = "tiny";
+  m.pattern = "MM";
+  EXPECT_EQ(validated(m).error().message, "model 'tiny': its pattern has Mamba-2 layers, but no sizes of them ('mamba')");
+  m.mamba = Mamba{4, 2, 3, 1, 4, 5};
+  m.pattern = "ME";
+  EXPECT_EQ(validated(m).error().message, "model 'tiny': its pattern has experts, but no sizes of them ('moe')");
+  m.moe = Moe{4, 2, 16, 32, 0, 1, false};
+  ASSERT_TRUE(validated(m));
+  EXPECT_FALSE(validated(m)->is_moe_layer(0));
+  EXPECT_TRUE(validated(m)->is_moe_layer(1));
+}
+
 TEST(Validated, NamesTheFieldThatIsWrong) {
   Model m = tiny_llama();
   m.name = "tiny";

@@ -12,18 +12,21 @@ namespace {
 /// Properties as letters, so that the table reads at a glance:
 ///   g gated MLP, t tied embeddings, r RMSNorm, n LayerNorm bias, q bias on q, k, v, o bias on the attention output,
 ///   m MLP bias, k norm of queries and keys, p parallel block, e norm after the embedding, h bias of the head,
-///   1 one norm per layer, 4 four norms per layer
+///   1 one norm per layer, 4 four norms per layer, a gate on the attention's output, s attention sinks, b all tokens see one another, T transform before the head, F no final norm,
+///   B relative position biases
 struct Family {
   std::string_view name;
   std::string_view properties;
 };
 
-constexpr std::array<Family, 23> kFamilies = {{
+constexpr std::array<Family, 33> kFamilies = {{
     {"gpt2", "tnqom"},       {"gpt3", "tnqom"},    {"megatron", "tnqom"},    {"opt", "tnqom"},       {"gpt_neox", "nqom"},
     {"bloom", "tnqome"},     {"mpt", "t"},         {"falcon", "tnp"},        {"llama", "gr"},        {"mistral", "gr"},
     {"qwen2", "grq"},        {"qwen3", "grk"},     {"gemma", "grt"},         {"gemma2", "grt4"},     {"gemma3", "grtk4"},
     {"phi", "nqomph1"},      {"phi3", "gr"},       {"mixtral", "gr"},        {"qwen2_moe", "grq"},   {"qwen3_moe", "grk"},
-    {"deepseek_v2", "gr"},   {"deepseek_v3", "gr"}, {"gemma3_text", "grtk4"},
+    {"deepseek_v2", "gr"},   {"deepseek_v3", "gr"}, {"gemma3_text", "grtk4"}, {"nemotron_h", "r"},   {"qwen3_next", "grka"},
+    {"gpt_oss", "grqoms"},  {"olmo2", "grk"},     {"bert", "tnqomehbTF"},   {"roberta", "tnqomehbTF"}, {"t5", "trB"},
+    {"vit", "nqomhb"},       {"mamba2", "r"},      {"bamba", "gr"},
 }};
 
 }  // namespace
@@ -52,7 +55,13 @@ Result<Model> family_defaults(std::string_view family) {
   model.parallel_block = has('p');
   model.embedding_norm = has('e');
   model.head_bias = has('h');
+  model.attention_gate = has('a');
+  model.attention_sinks = has('s');
+  model.bidirectional = has('b');
+  model.head_transform = has('T');
+  model.final_norm = !has('F');
   model.norms_per_layer = has('1') ? 1 : has('4') ? 4 : 2;
+  if (has('B')) model.position_buckets = 32;
   return model;
 }
 

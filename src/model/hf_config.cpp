@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hugging Face config.json -> Model. A key that is absent takes the default of its configuration class in transformers,
 // as from_pretrained would; the defaults below are those of the class named in each comment.
-#include "json_fields.hpp"
+#include "hf_readers.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,23 +12,7 @@
 
 namespace chokepoint::model {
 
-namespace {
-
-using Names = JsonFields::Names;
-constexpr int kMaxWidth = 1 << 24;
-constexpr int kMaxLayers = 100000;
-constexpr int kMaxHeads = 1 << 16;
-
-/// Class defaults of the sizes. kv_heads 0: as many as heads; head_dim 0: hidden / heads; ffn 0: 4 x hidden.
-struct Defaults {
-  int layers = 0;
-  int hidden = 0;
-  int ffn = 0;
-  int heads = 0;
-  int kv_heads = 0;
-  int head_dim = 0;
-  int vocab = 0;
-};
+namespace hf {
 
 /// Every spelling that one of the families uses for a size. No family uses two of them for different things.
 Result<bool> read_sizes(const JsonFields& config, const Defaults& defaults, Model& m) {
@@ -50,6 +34,56 @@ Result<bool> read_kv_heads(const JsonFields& config, int fallback, Model& m) {
   TRY_INTO(m.kv_heads, config.integer_or({"num_key_value_heads", "num_kv_heads", "n_head_kv"}, fallback > 0 ? fallback : m.heads, 1, kMaxHeads));
   return true;
 }
+
+/// Windows, and which layers see all: as listed by layer, or every so many of them.
+Result<bool> read_window(const JsonFields& config, Model& m) {
+  TRY_INTO(const bool window_used, config.boolean_or({"use_sliding_window"}, m.family.rfind("qwen", 0) != 0));
+  if (!window_used) return true;
+  const bool absent = !config.mentions("sliding_window");
+  const int fallback = !absent ? 0 : m.family == "mistral" || m.family == "gemma2" || m.family == "gemma3" ? 4096 : 0;
+  TRY_INTO(m.sliding_window, config.integer_or({"sliding_window"}, fallback, 0, 1 << 30));
+  if (m.sliding_window == 0) return true;
+  TRY_INTO(const std::vector<std::string> types, config.texts({"layer_types"}));
+  if (!types.empty()) {
+    std::string letters;
+    for (const std::string& type : types) letters += type == "full_attention" ? 'T' : 'w';
+    m.pattern = letters;
+    return true;
+  }
+  // Gemma 2 alternates, Gemma 3 has five with a window to one without, gpt-oss alternates (their modelling code).
+  const int usual = m.family == "gemma2" || m.family == "gpt_oss" ? 2 : m.family == "gemma3" ? 6 : 0;
+  TRY_INTO(m.full_attention_every, config.integer_or({"sliding_window_pattern", "_sliding_window_pattern"}, usual, 0, kMaxLayers));
+  return true;
+}
+
+/// The families that read like Llama: sizes, grouped queries, a bias switch, a window.
+Result<bool> read_llama_like(const JsonFields& config, const Defaults& defaults, Model& m) {
+  TRY_INTO([[maybe_unused]] const bool sizes, read_sizes(config, defaults, m));
+  TRY_INTO([[maybe_unused]] const bool kv, read_kv_heads(config, defaults.kv_heads, m));
+  if (config.has({"attention_bias"})) {
+    TRY_INTO(m.qkv_bias, config.boolean_or({"attention_bias"}, false));
+    m.attention_out_bias = m.qkv_bias;
+  }
+  if (m.family == "qwen2_moe") {
+    TRY_INTO(m.qkv_bias, config.boolean_or({"qkv_bias"}, true));
+  }
+  TRY_INTO(m.mlp_bias, config.boolean_or({"mlp_bias"}, m.mlp_bias));
+  return read_window(config, m);
+}
+
+Result<Moe> read_moe(const JsonFields& config, const MoeNames& names) {
+  Moe moe;
+  TRY_INTO(moe.experts, config.integer_or(names.experts, names.default_experts, 1, 1 << 16));
+  TRY_INTO(moe.top_k, config.integer_or(names.top_k, names.default_top_k, 1, 1 << 16));
+  TRY_INTO(moe.expert_ffn_hidden, config.integer_or(names.ffn, names.default_ffn, 1, kMaxWidth));
+  return moe;
+}
+
+}  // namespace hf
+
+namespace {
+
+using namespace hf;
 
 Result<bool> read_tied(const JsonFields& config, Model& m) {
   TRY_INTO(m.tied_embeddings, config.boolean_or({"tie_word_embeddings"}, m.tied_embeddings));
@@ -141,47 +175,12 @@ Result<bool> read_falcon(const JsonFields& config, Model& m) {
   return true;
 }
 
-/// The families that read like Llama: sizes, grouped queries, a bias switch, a window.
-Result<bool> read_llama_like(const JsonFields& config, const Defaults& defaults, Model& m) {
-  TRY_INTO([[maybe_unused]] const bool sizes, read_sizes(config, defaults, m));
-  TRY_INTO([[maybe_unused]] const bool kv, read_kv_heads(config, defaults.kv_heads, m));
-  if (config.has({"attention_bias"})) {
-    TRY_INTO(m.qkv_bias, config.boolean_or({"attention_bias"}, false));
-    m.attention_out_bias = m.qkv_bias;
-  }
-  if (m.family == "qwen2_moe") {
-    TRY_INTO(m.qkv_bias, config.boolean_or({"qkv_bias"}, true));
-  }
-  TRY_INTO(m.mlp_bias, config.boolean_or({"mlp_bias"}, m.mlp_bias));
-  // Gemma 2 and 3 slide in some layers only, which the one field of Model would misstate: full attention.
-  const bool mixed = m.family == "gemma2" || m.family == "gemma3";
-  TRY_INTO(const bool window_used, config.boolean_or({"use_sliding_window"}, m.family.rfind("qwen", 0) != 0));
-  if (window_used && !mixed) {
-    const int fallback = m.family == "mistral" && !config.mentions("sliding_window") ? 4096 : 0;
-    TRY_INTO(m.sliding_window, config.integer_or({"sliding_window"}, fallback, 0, 1 << 30));
-  }
-  return true;
-}
-
 /// PhiConfig
 Result<bool> read_phi(const JsonFields& config, Model& m) {
   TRY_INTO([[maybe_unused]] const bool sizes, read_sizes(config, {24, 2048, 8192, 32, 0, 0, 51200}, m));
   TRY_INTO(const bool qk_norm, config.boolean_or({"qk_layernorm"}, false));
   if (qk_norm) return fail("'qk_layernorm' of Phi is not supported", config.position("qk_layernorm"));
   return read_kv_heads(config, 0, m);
-}
-
-struct MoeNames {
-  Names experts, top_k, ffn;
-  int default_experts, default_top_k, default_ffn;
-};
-
-Result<Moe> read_moe(const JsonFields& config, const MoeNames& names) {
-  Moe moe;
-  TRY_INTO(moe.experts, config.integer_or(names.experts, names.default_experts, 1, 1 << 16));
-  TRY_INTO(moe.top_k, config.integer_or(names.top_k, names.default_top_k, 1, 1 << 16));
-  TRY_INTO(moe.expert_ffn_hidden, config.integer_or(names.ffn, names.default_ffn, 1, kMaxWidth));
-  return moe;
 }
 
 /// Qwen: layer i is sparse when (i + 1) is a multiple of the step and it is not listed as dense.
@@ -248,6 +247,7 @@ Result<bool> read_deepseek(const JsonFields& config, Model& m) {
   TRY_INTO(moe.first_layer, config.integer_or({"first_k_dense_replace"}, third ? 3 : 0, 0, kMaxLayers));
   TRY_INTO(moe.every, config.integer_or({"moe_layer_freq"}, 1, 1, kMaxLayers));
   m.moe = moe;
+  TRY_INTO(m.further.modules, config.integer_or({"num_nextn_predict_layers"}, third ? 1 : 0, 0, 64));
   return true;
 }
 
@@ -256,8 +256,9 @@ struct LlamaLike {
   Defaults defaults;
 };
 
-/// LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config, GemmaConfig, Gemma2Config, Gemma3TextConfig, Phi3Config
-constexpr std::array<LlamaLike, 8> kLlamaLike = {{{"llama", {32, 4096, 11008, 32, 0, 0, 32000}},
+/// LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config, GemmaConfig, Gemma2Config, Gemma3TextConfig, Phi3Config, Olmo2Config
+constexpr std::array<LlamaLike, 9> kLlamaLike = {{{"olmo2", {32, 4096, 11008, 32, 0, 0, 50304}},
+                                                  {"llama", {32, 4096, 11008, 32, 0, 0, 32000}},
                                                   {"mistral", {32, 4096, 14336, 32, 8, 0, 32000}},
                                                   {"qwen2", {32, 4096, 22016, 32, 32, 0, 151936}},
                                                   {"qwen3", {32, 4096, 22016, 32, 32, 128, 151936}},
@@ -268,13 +269,16 @@ constexpr std::array<LlamaLike, 8> kLlamaLike = {{{"llama", {32, 4096, 11008, 32
 
 Result<bool> read_family(const JsonFields& config, Model& m) {
   using Reader = Result<bool> (*)(const JsonFields&, Model&);
-  static constexpr std::array<std::pair<std::string_view, Reader>, 12> kReaders = {
+  static constexpr std::array<std::pair<std::string_view, Reader>, 20> kReaders = {
       {{"gpt2", read_gpt2}, {"gpt_neox", read_gpt_neox}, {"opt", read_opt}, {"bloom", read_bloom}, {"mpt", read_mpt},
        {"falcon", read_falcon}, {"phi", read_phi}, {"mixtral", read_mixtral}, {"qwen2_moe", read_qwen_moe},
-       {"qwen3_moe", read_qwen_moe}, {"deepseek_v2", read_deepseek}, {"deepseek_v3", read_deepseek}}};
+       {"qwen3_moe", read_qwen_moe}, {"deepseek_v2", read_deepseek}, {"deepseek_v3", read_deepseek},
+       {"nemotron_h", read_nemotron_h}, {"qwen3_next", read_qwen3_next}, {"bamba", read_bamba}, {"mamba2", read_mamba2},
+       {"gpt_oss", read_gpt_oss}, {"bert", read_bert}, {"roberta", read_bert}, {"t5", read_t5}}};
   for (const auto& [family, reader] : kReaders) {
     if (family == m.family) return reader(config, m);
   }
+  if (m.family == "vit") return read_vit(config, m);
   for (const LlamaLike& like : kLlamaLike) {
     if (like.family == m.family) return read_llama_like(config, like.defaults, m);
   }
@@ -285,6 +289,7 @@ Result<bool> read_family(const JsonFields& config, Model& m) {
 std::string family_of(std::string_view model_type) {
   if (model_type == "RefinedWeb" || model_type == "RefinedWebModel") return "falcon";
   if (model_type == "gemma3_text") return "gemma3";
+  if (model_type == "olmo3") return "olmo2";
   return std::string(model_type);
 }
 

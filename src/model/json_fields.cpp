@@ -142,6 +142,18 @@ Result<std::vector<int>> JsonFields::integers(Names names) const {
   return values;
 }
 
+Result<std::vector<std::string>> JsonFields::texts(Names names) const {
+  std::vector<std::string> values;
+  const Found found = find(*state_->object, names);
+  if (found.value == nullptr) return values;
+  if (!found.value->is_array()) return wrong(*this, found, "a list of texts");
+  for (const Json& item : *found.value) {
+    if (!item.is_string()) return wrong(*this, found, "a list of texts");
+    values.push_back(item.get<std::string>());
+  }
+  return values;
+}
+
 Result<std::optional<JsonFields>> JsonFields::object(Names names) const {
   const Found found = find(*state_->object, names);
   if (found.value == nullptr) return std::optional<JsonFields>{};

@@ -29,6 +29,7 @@ class JsonFields {
   Result<std::optional<double>> number(Names names, double low, double high) const;
   Result<std::optional<std::string>> text(Names names) const;
   Result<std::vector<int>> integers(Names names) const;
+  Result<std::vector<std::string>> texts(Names names) const;
   /// A nested object; no value when absent.
   Result<std::optional<JsonFields>> object(Names names) const;
 
