@@ -17,17 +17,20 @@ struct Widths {
   double hidden, query, key, value, ffn;
 };
 
-Widths widths_of(const model::Model& m) {
+Widths widths_of(const model::Model& m, model::LayerKind kind) {
   Widths w{};
   w.hidden = m.hidden;
+  if (kind.channel == model::Channel::kMlp) w.ffn = m.ffn_hidden;
+  if (kind.channel == model::Channel::kExperts) {
+    w.ffn = static_cast<double>(m.moe->expert_ffn_hidden) * m.moe->top_k + m.moe->shared_ffn_hidden;
+  }
+  if (!kind.attends()) return w;
   w.query = static_cast<double>(m.heads) * m.head_dim;
   w.key = w.value = static_cast<double>(m.kv_heads) * m.head_dim;
   if (m.mla) {
     w.query = w.key = static_cast<double>(m.heads) * (m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim);
     w.value = static_cast<double>(m.heads) * m.mla->v_head_dim;
   }
-  w.ffn = m.ffn_hidden;
-  if (m.moe) w.ffn = static_cast<double>(m.moe->expert_ffn_hidden) * m.moe->top_k + m.moe->shared_ffn_hidden;
   return w;
 }
 
@@ -39,15 +42,16 @@ double product_input(const Job& job, const Software& software) {
 }
 
 /// Inputs and outputs of the norms; the output is the input of the next product.
-double norms(const Job& job, const Software& software, const Widths& w) {
+double norms(const Job& job, const Software& software, const Widths& w, model::LayerKind kind) {
   const model::Model& m = job.model;
-  const double count = m.parallel_block ? 1 : 2;
+  const double count = m.parallel_block ? 1 : kind.branches();
   // RMSNorm out of primitives: the fp32 copy and the normalised values before the weight, beside the output.
   const bool primitive = software.elementwise == Elementwise::kPrimitive && m.rms_norm;
   return count * w.hidden * (primitive ? kSingle + kHalf + kHalf : kHalf + product_input(job, software));
 }
 
-double attention(const Job& job, const Software& software, const Widths& w) {
+double attention(const Job& job, const Software& software, const Widths& w, model::LayerKind kind) {
+  if (!kind.attends()) return 0;
   const model::Model& m = job.model;
   const double output = m.mla ? w.value : w.query;
   double bytes = kHalf * (w.query + w.key + w.value + output);
@@ -70,13 +74,25 @@ double attention(const Job& job, const Software& software, const Widths& w) {
       break;
     case Elementwise::kCompiled: break;
   }
+  if (m.attention_gate) bytes += kHalf * 2 * output;  // the gate, and what it made of the output
+  return kind.mixer == model::Mixer::kCross ? 2 * bytes : bytes;
+}
+
+/// What the input projection made, before and after the convolution and scan, and the gated norm's output, which is the
+/// output product's input (mamba_ssm, mamba_split_conv1d_scan_combined: the convolution runs again in backward).
+double recurrence(const Job& job, const Software& software, model::LayerKind kind) {
+  if (!kind.recurs()) return 0;
+  const model::Recurrence r = job.model.recurrence(kind.mixer);
+  double bytes = kHalf * (r.projected + r.inner) + product_input(job, software) * r.inner;
+  // The kernels of the delta rule keep keys and values as the triangular inverse changed them, and the convolution's output.
+  if (r.delta) bytes += kHalf * (r.convolved + r.heads * (r.key + r.value));
   return bytes;
 }
 
 /// Probabilities of unfused attention: softmax output, and with dropout its result and its one-byte mask; a chain of
 /// primitives keeps the fp32 softmax beside its 16-bit copy.
-double scores(const Job& job, const Software& software) {
-  if (job.attention != compute::AttentionKernel::kUnfused) return 0;
+double scores(const Job& job, const Software& software, model::LayerKind kind) {
+  if (!kind.attends() || job.attention != compute::AttentionKernel::kUnfused) return 0;
   const double each = software.dropout ? 5 : software.elementwise == Elementwise::kPrimitive ? 6 : 2;
   return each * job.model.heads * job.sequence;
 }
@@ -101,17 +117,21 @@ double kept_by_operator_policy(const model::Model& m, const Strategy& s, const W
 
 }  // namespace
 
-LayerActivations layer_activations(const Job& job, const Strategy& s, const Software& software) {
+LayerActivations layer_activations(const Job& job, const Strategy& s, const Software& software, model::LayerKind kind) {
   const model::Model& m = job.model;
-  const Widths w = widths_of(m);
+  const Widths w = widths_of(m, kind);
   const double t = s.tensor;
   const double outside = s.sequence_parallel ? t : 1.0;  // norms, residuals and dropout outside the split
-  const double masks = software.dropout ? 2 * w.hidden : 0;
-  const double probabilities = scores(job, software) / t;
+  const double branches = kind.branches();
+  const double masks = software.dropout ? branches * w.hidden : 0;
+  const double probabilities = scores(job, software, kind) / t;
   LayerActivations a;
-  a.recomputed = (norms(job, software, w) + masks) / outside + (attention(job, software, w) + mlp(job, software, w)) / t;
+  a.recomputed = (norms(job, software, w, kind) + masks) / outside +
+                 (attention(job, software, w, kind) + recurrence(job, software, kind) + mlp(job, software, w)) / t;
   // Permuted inputs and unpermuted outputs of the experts, both kept for the weighted sum's backward.
-  if (m.moe) a.recomputed += kHalf * 2 * w.hidden * m.moe->top_k / outside;
+  if (kind.channel == model::Channel::kExperts) {
+    a.recomputed += kHalf * 2 * (m.moe->latent > 0 ? m.moe->latent : w.hidden) * m.moe->top_k / outside;
+  }
   a.saved = a.recomputed + (s.recompute == Recompute::kSelective ? 0 : probabilities);
   a.recomputed += probabilities;
   if (s.recompute == Recompute::kSelective && software.operator_recompute) a.saved = kept_by_operator_policy(m, s, w);
@@ -119,10 +139,32 @@ LayerActivations layer_activations(const Job& job, const Strategy& s, const Soft
   a.gradients = kHalf * ((m.gated_mlp ? 2.0 : 1.0) * w.ffn / t + (s.sequence_parallel ? 4 : 2) * w.hidden);
   a.widest = kHalf * (m.gated_mlp ? 2 : 1) * w.ffn / t;
   if (s.sequence_parallel && s.tensor > 1) {
-    a.gathers = 2;  // before attention and before the MLP
+    a.gathers = kind.branches();  // before attention and before the MLP
     a.gathered = kHalf * w.hidden;
   }
   return a;
+}
+
+LayerActivations mean_activations(const Job& job, const Strategy& s, const Software& software, const model::LayerCounts& kinds) {
+  LayerActivations mean;
+  const double layers = kinds.total();
+  double gathers = 0;
+  for (int i = 0; i < model::LayerCounts::kKinds; ++i) {
+    if (kinds.at(i) == 0) continue;
+    const model::LayerKind kind = model::LayerCounts::kind(i);
+    const LayerActivations one = layer_activations(job, s, software, kind);
+    // A layer on another side of the model, with tokens of its own number.
+    const double share = kinds.at(i) / layers * job.model.tokens_of(kind.mixer, job.sequence) / job.sequence;
+    mean.saved += one.saved * share;
+    mean.checkpoint += one.checkpoint * share;
+    gathers += one.gathers * kinds.at(i) / layers;
+    mean.recomputed = std::max(mean.recomputed, one.recomputed);
+    mean.gradients = std::max(mean.gradients, one.gradients);
+    mean.gathered = std::max(mean.gathered, one.gathered);
+    mean.widest = std::max(mean.widest, one.widest);
+  }
+  mean.gathers = static_cast<int>(gathers + 0.5);
+  return mean;
 }
 
 }  // namespace chokepoint::parallel

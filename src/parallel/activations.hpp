@@ -15,6 +15,8 @@ struct LayerActivations {
   double widest = 0;         ///< bytes of the widest activation, gate and up projection together
 };
 
-LayerActivations layer_activations(const Job& job, const Strategy& strategy, const Software& software);
+LayerActivations layer_activations(const Job& job, const Strategy& strategy, const Software& software, model::LayerKind kind);
+/// The mean layer of so many of each kind; what is live in one layer alone is the largest kind's.
+LayerActivations mean_activations(const Job& job, const Strategy& strategy, const Software& software, const model::LayerCounts& kinds);
 
 }  // namespace chokepoint::parallel

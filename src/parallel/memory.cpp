@@ -54,7 +54,7 @@ double reduce_buffers(int zero) { return zero == 3 ? 2 : 1; }
 struct StageShape {
   int index = 0;
   int layers = 0;
-  int moe_layers = 0;
+  model::LayerCounts kinds;
   bool first = false;
   bool last = false;
   double in_flight = 1;  ///< micro-batches (of all the stage's layers) held at once
@@ -86,10 +86,7 @@ StageShape shape_of(const Job& job, const Strategy& s, const std::vector<int>& l
   stage.first = index == 0;
   stage.last = index + 1 == static_cast<int>(layers.size());
   stage.in_flight = std::max(1.0, in_flight(s, index));
-  if (!job.model.moe) return stage;
-  int begin = 0;
-  for (int i = 0; i < index; ++i) begin += layers[static_cast<std::size_t>(i)];
-  for (int layer = begin; layer < begin + stage.layers; ++layer) stage.moe_layers += job.model.is_moe_layer(layer);
+  stage.kinds = kinds_of_stage(job, s, layers, index);
   return stage;
 }
 
@@ -102,24 +99,46 @@ struct StageParameters {
   double total() const { return dense + experts; }
 };
 
-StageParameters parameters_of(const Job& job, const Strategy& s, const StageShape& stage) {
+/// Modules that predict further tokens, on the last stage; in a pipeline their embedding is a copy of the first stage's.
+void add_further(const model::Model& m, const model::ParameterCount& count, const Strategy& s, StageParameters& out) {
+  if (m.further.modules == 0) return;
+  double experts = 0;
+  const model::LayerCounts kinds = m.further_kinds();
+  for (int i = 0; i < model::LayerCounts::kKinds; ++i) {
+    if (kinds.at(i) > 0) experts += kinds.at(i) * model::layer_parameters(m, count, model::LayerCounts::kind(i)).experts;
+  }
+  experts *= m.further.shared_weights ? 1 : m.further.modules;
+  out.experts += experts / std::max(1, s.expert);
+  out.dense += count.further - experts;
+  if (s.pipeline > 1 && !m.tied_embeddings) out.dense += count.embedding;
+}
+
+StageParameters parameters_of(const Job& job, const model::ParameterCount& count, const Strategy& s, const StageShape& stage) {
   const model::Model& m = job.model;
-  const model::ParameterCount count = model::count_parameters(m);
   StageParameters out;
-  const double attention = count.attention_per_layer + count.norms_per_layer;
-  out.dense = attention * stage.layers + count.mlp_per_layer * (stage.layers - stage.moe_layers);
-  if (m.moe && stage.moe_layers > 0) {
-    const double experts = (m.gated_mlp ? 3 : 2) * m.hidden * m.moe->expert_ffn_hidden * static_cast<double>(m.moe->experts);
-    out.experts = stage.moe_layers * experts / std::max(1, s.expert);
-    out.dense += stage.moe_layers * std::max(0.0, count.moe_per_layer - experts);
+  bool mlp = false;
+  bool experts = false;
+  double mixers = 0;  // each kind of matrix once
+  const double scale = stage.layers / static_cast<double>(std::max(1, stage.kinds.total()));
+  for (int i = 0; i < model::LayerCounts::kKinds; ++i) {
+    if (stage.kinds.at(i) == 0) continue;
+    const model::LayerKind kind = model::LayerCounts::kind(i);
+    const model::LayerParameters one = model::layer_parameters(m, count, kind);
+    out.dense += scale * stage.kinds.at(i) * one.dense;
+    out.experts += scale * stage.kinds.at(i) * one.experts / std::max(1, s.expert);
+    mlp = mlp || kind.channel == model::Channel::kMlp;
+    experts = experts || kind.channel == model::Channel::kExperts;
+    mixers = std::max(mixers, kind.recurs() ? std::max(count.mamba_per_layer, count.delta_per_layer) : kind.attends() ? count.attention_per_layer : 0);
   }
   if (stage.first) out.ends += count.embedding;
-  if (stage.last) out.ends += count.head > 0 ? count.head : s.pipeline > 1 ? count.embedding : 0;
+  const double copy = s.pipeline > 1 && m.tied_embeddings ? count.embedding : 0;
+  if (stage.last) out.ends += count.head + copy;
   out.dense += out.ends;
+  if (stage.last) add_further(m, count, s, out);
   if (stage.last) out.dense += count.final;
   const double matrices = m.gated_mlp ? 3 : 2;
-  const double widths = (m.moe ? m.moe->expert_ffn_hidden + m.moe->shared_ffn_hidden : 0) + (stage.layers > stage.moe_layers ? m.ffn_hidden : 0);
-  out.shapes = (count.attention_per_layer + matrices * m.hidden * widths) / s.tensor;
+  const double widths = (experts ? m.moe->expert_ffn_hidden + m.moe->shared_ffn_hidden : 0) + (mlp ? m.ffn_hidden : 0);
+  out.shapes = (mixers + matrices * m.hidden * widths) / s.tensor;
   out.dense /= s.tensor;
   out.experts /= s.tensor;
   out.ends /= s.tensor;
@@ -154,12 +173,12 @@ struct StageModel {
   double tokens = 0;        ///< of a micro-batch on this rank
   LayerActivations layer;
 
-  StageModel(const Job& j, const Strategy& st, const Software& so, const StageShape& sh)
-      : job(j), s(st), software(so), stage(sh), parameters(parameters_of(j, st, sh)) {
+  StageModel(const Job& j, const model::ParameterCount& count, const Strategy& st, const Software& so, const StageShape& sh)
+      : job(j), s(st), software(so), stage(sh), parameters(parameters_of(j, count, st, sh)) {
     shard = s.shard_ranks > 0 ? s.shard_ranks : static_cast<double>(s.data) * s.context;
     expert_shard = std::max(1.0, shard / std::max(1, s.expert));
     tokens = static_cast<double>(s.micro_batch) * job.sequence / s.context;
-    layer = layer_activations(job, s, software);
+    layer = mean_activations(job, s, software, stage.kinds);
   }
 
   double held(bool sharded) const {
@@ -179,8 +198,21 @@ struct StageModel {
     const double sides = 4.0 * m.hidden + 2 * q + 2 * kv + (m.gated_mlp ? 3 : 2) * (m.hidden + static_cast<double>(m.ffn_hidden));
     return job.adapter_rank * sides * stage.layers / s.tensor;
   }
+  /// Losses whose logits are live at once: the model's and those of further tokens.
+  double losses() const { return 1 + job.model.further.modules; }
+  /// Of all modules that predict further tokens, per token; one micro-batch is live on the last stage.
+  double further_activations(bool checkpoint) const {
+    const model::LayerCounts kinds = job.model.further_kinds();
+    const LayerActivations one = mean_activations(job, s, software, kinds);
+    return job.model.further.modules * kinds.total() * (checkpoint ? one.checkpoint : one.saved);
+  }
   double vocab() const { return job.padded_vocab > 0 ? job.padded_vocab : job.model.vocab; }
-  double logits() const { return tokens * vocab() / s.tensor; }
+  double logits() const { return head_tokens() * vocab() / s.tensor; }
+  /// One per image, the decoder's of an encoder-decoder, else all.
+  double head_tokens() const {
+    if (job.model.patch_inputs > 0) return s.micro_batch;
+    return job.model.encoder_layers == 0 ? tokens : tokens * job.model.tokens_of(model::Mixer::kCross, job.sequence) / job.sequence;
+  }
   double head() const { return vocab() * job.model.hidden / s.tensor; }
 };
 
@@ -224,6 +256,7 @@ Moment activations(const StageModel& m) {
   const Strategy& s = m.s;
   const double each = s.recompute == Recompute::kFull ? m.layer.checkpoint : m.layer.saved;
   double saved = m.stage.in_flight * m.stage.layers * each * m.tokens;
+  if (m.stage.last && m.job.model.further.modules > 0) saved += m.further_activations(s.recompute == Recompute::kFull) * m.tokens;
   if (s.offload == Offload::kActivations) saved *= 0.1;
   Moment out;
   out.add("activations", saved);
@@ -255,7 +288,7 @@ Moment at_loss(const StageModel& m) {
   if (!m.stage.last) return out;
   const double chunks = m.software.loss_chunks;
   const double head = m.head();
-  out.add("logits and loss", m.logits() / chunks * m.software.logits_peak_bytes);
+  out.add("logits and loss", m.losses() * m.logits() / chunks * m.software.logits_peak_bytes);
   if (m.s.sequence_parallel) out.add("gathered input of the head", 2 * m.tokens * m.job.model.hidden);
   if (m.s.zero == 3 && m.s.reshard_after_forward) out.add("gathered head", head * m.software.gather_bytes);
   // The head's gradient stays whole over the chunks; only the last one reduces it.
@@ -334,8 +367,8 @@ double lost_blocks(const StageModel& m, double activations, double slack) {
   return lost;
 }
 
-Memory stage_memory(const Job& job, const Strategy& s, const Software& software, const StageShape& stage) {
-  const StageModel m(job, s, software, stage);
+Memory stage_memory(const Job& job, const model::ParameterCount& count, const Strategy& s, const Software& software, const StageShape& stage) {
+  const StageModel m(job, count, s, software, stage);
   const Moment states = resident(m);
   const Moment saved = activations(m);
   const Moment loss = at_loss(m);
@@ -395,20 +428,26 @@ Verdict Memory::verdict() const {
 Memory memory_of_stage(const Job& job, const Strategy& strategy, int stage) {
   const std::vector<int> layers = layers_per_stage(job, strategy);
   const int index = std::clamp(stage, 0, static_cast<int>(layers.size()) - 1);
-  return stage_memory(job, strategy, software_of(job, strategy), shape_of(job, strategy, layers, index));
+  return stage_memory(job, model::count_parameters(job.model), strategy, software_of(job, strategy), shape_of(job, strategy, layers, index));
 }
 
 Memory memory_per_rank(const Job& job, const Strategy& strategy) {
   const Software software = software_of(job, strategy);
   const std::vector<int> layers = layers_per_stage(job, strategy);
   const int stages = static_cast<int>(layers.size());
+  const model::ParameterCount count = model::count_parameters(job.model);
+  const bool alike = job.model.kinds().uniform();
+  model::LayerCounts second;
   Memory worst;
   double needed = 0;
   for (int i = 0; i < stages; ++i) {
     // Between the ends no stage needs more than the second one, unless it has more layers.
     const bool between = i > 1 && i + 1 < stages;
-    if (between && !job.model.moe && layers[static_cast<std::size_t>(i)] <= layers[1]) continue;
-    Memory memory = stage_memory(job, strategy, software, shape_of(job, strategy, layers, i));
+    if (between && alike && layers[static_cast<std::size_t>(i)] <= layers[1]) continue;
+    const StageShape shape = shape_of(job, strategy, layers, i);
+    if (between && shape.kinds == second) continue;
+    if (i == 1) second = shape.kinds;
+    Memory memory = stage_memory(job, count, strategy, software, shape);
     needed = std::max(needed, memory.needed_bytes);
     if (worst.parts.empty() || memory.reserved_bytes > worst.reserved_bytes) worst = std::move(memory);
   }

@@ -358,6 +358,10 @@ Result<bool> check_degrees(const Job& job, const Strategy& s) {
     return fail(fmt::format("tensor={} does not divide the MLP width {} of {}", s.tensor, m.ffn_hidden, m.name), {},
                 {dividing("tensor", job.gpus, {m.heads, m.ffn_hidden, job.gpus})});
   }
+  if (m.mamba && m.kinds()[{model::Mixer::kMamba, model::Channel::kNone}] > 0 && m.mamba->groups % s.tensor != 0) {
+    return fail(fmt::format("tensor={} does not divide the {} groups of the Mamba-2 layers of {}", s.tensor, m.mamba->groups, m.name), {},
+                {dividing("tensor", job.gpus, {m.heads, m.mamba->groups, job.gpus})});
+  }
   if (s.pipeline * s.virtual_stages > m.layers + 2) {
     return fail(fmt::format("pipeline {} x virtual {} needs at least as many layers; {} has {}", s.pipeline,
                             s.virtual_stages, m.name, m.layers));
@@ -421,14 +425,54 @@ std::vector<int> balanced_by_cost(const Job& job, int stages) {
   }
   return out;
 }
+
+/// Layers that the last stage gives up for modules that predict further tokens: theirs, and as many as the heads of all
+/// losses cost. Such models come with a layout that balances the stages by hand (Megatron-Core's
+/// pipeline_model_parallel_layout; "Et*4|(t*4|)*14tmL" of DeepSeek-V3's recipes leaves the last of 16 chunks one layer of four).
+int last_stage_share(const model::Model& m, const Strategy& s) {
+  if (m.further.modules == 0 || s.pipeline == 1) return 0;
+  const model::ParameterCount count = model::count_parameters(m);
+  const double head = static_cast<double>(m.vocab) * m.hidden;
+  const double layer = std::max(1.0, (count.active - count.embedding - count.head) / m.layers);
+  const int own = m.further.modules * m.further_kinds().total();
+  return static_cast<int>(std::min(own + std::floor((1 + m.further.modules) * head / layer), static_cast<double>(m.layers)));
+}
+
 }  // namespace
 
 std::vector<int> layers_per_stage(const Job& job, const Strategy& s) {
   if (!s.stage_layers.empty()) return s.stage_layers;
   if (job.framework == Framework::kNanotron && s.pipeline > 1) return balanced_by_cost(job, s.pipeline);
+  const int moved = last_stage_share(job.model, s);
+  const int units = job.model.layers + moved;
   std::vector<int> out;
-  for (int i = 0; i < s.pipeline; ++i) out.push_back(job.model.layers / s.pipeline + (i < job.model.layers % s.pipeline ? 1 : 0));
+  for (int i = 0; i < s.pipeline; ++i) out.push_back(units / s.pipeline + (i < units % s.pipeline ? 1 : 0));
+  // Where that is more than the last stage has room for, the stages before it hold fewer instead.
+  for (int left = moved; left > 0;) {
+    for (std::size_t i = out.size(); i-- > 0 && left > 0;) {
+      const int taken = i + 1 == out.size() ? std::min(out[i], left) : std::min(std::min(out[i], 1), left);
+      out[i] -= taken;
+      left -= taken;
+    }
+  }
   return out;
+}
+
+model::LayerCounts kinds_of_stage(const Job& job, const Strategy& s, const std::vector<int>& layers, int stage) {
+  const model::Model& m = job.model;
+  if (s.virtual_stages <= 1) {
+    int begin = 0;
+    for (int i = 0; i < stage; ++i) begin += layers[static_cast<std::size_t>(i)];
+    return m.kinds(begin, begin + layers[static_cast<std::size_t>(stage)]);
+  }
+  // Chunk k of the whole depth lies on stage k mod p.
+  const long chunks = static_cast<long>(s.pipeline) * s.virtual_stages;
+  model::LayerCounts held;
+  for (long k = stage; k < chunks; k += s.pipeline) {
+    const model::LayerCounts chunk = m.kinds(static_cast<int>(k * m.layers / chunks), static_cast<int>((k + 1) * m.layers / chunks));
+    for (int i = 0; i < model::LayerCounts::kKinds; ++i) held[model::LayerCounts::kind(i)] += chunk.at(i);
+  }
+  return held.total() > 0 ? held : m.kinds();
 }
 
 Result<Strategy> completed(const Job& job, Strategy s) {

@@ -4,26 +4,22 @@
 // Backward of a product is two products (input and weight gradient); of a memory pass, its reads and writes.
 #include "layer.hpp"
 
-#include <algorithm>
-#include <cmath>
+#include "products.hpp"
+#include "scan.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 
 namespace chokepoint::simulate {
 
-namespace {
-
 using collective::Op;
 using hardware::Dtype;
-
-struct Product {
-  double forward = 0;
-  double input_gradient = 0;
-  double weight_gradient = 0;
-  double flops = 0;
-};
+using model::Channel;
+using model::Mixer;
 
 /// y[T, n] = x[T, k] W[k, n] with its two backward products.
-Product product(const StepContext& c, Dtype dtype, double tokens, double n, double k, double copies = 1) {
+Product product(const StepContext& c, Dtype dtype, double tokens, double n, double k, double copies) {
   // Row-wise scaled fp8 runs outside cuBLAS and loses in casts and epilogues what the format gains: published A/B runs
   // (torchtitan on H100 and B200) are no faster than bf16.
   if (dtype == Dtype::kFp8 && c.job.fp8_rowwise) dtype = Dtype::kBf16;
@@ -34,6 +30,22 @@ Product product(const StepContext& c, Dtype dtype, double tokens, double n, doub
   p.flops = 2 * tokens * n * k * copies;
   return p;
 }
+
+/// Weight gradients of one layer: written by the product in the resident dtype; a separate accumulation reads them and
+/// updates the accumulation buffer.
+double gradient_accumulation(const StepContext& c, double parameters) {
+  const double accumulate = c.software.accumulation_bytes > 0 ? 2 + 2 * c.software.accumulation_bytes
+                                                              : 2 * c.software.gradient_bytes;
+  return c.kernels.memory_s(accumulate * parameters);
+}
+
+double in_step_factor(const StepContext& c) {
+  return c.constants.machine_pace * (c.software.fused_library || c.software.whole_program ? c.constants.kernel_in_step_fused : c.constants.kernel_in_step);
+}
+
+double outside_split(const StepContext& c) { return c.strategy.sequence_parallel ? c.strategy.tensor : 1.0; }
+
+namespace {
 
 /// Memory passes of one layer in bytes per token (bf16 activations), forward and backward.
 struct Traffic {
@@ -69,73 +81,89 @@ Bytes activation_bytes(const model::Model& m, parallel::Elementwise style) {
   return primitive ? Bytes{10, 18} : Bytes{6, 10};
 }
 
-Traffic traffic(const model::Model& m, const parallel::Software& software, double ffn) {
-  Traffic t;
-  const double h = m.hidden;
+/// Rotary embedding, norms of queries and keys, changes of layout.
+void add_attention_traffic(const model::Model& m, const parallel::Software& software, Traffic& t) {
   const double q_kv = static_cast<double>(m.heads + m.kv_heads) * m.head_dim;
-  const Bytes norm = norm_bytes(m, software.elementwise);
-  // A residual add reads two and writes one; backward adds two gradients.
-  t.outer_forward = m.norms_per_layer * norm.forward * h + 2 * 6 * h;
-  t.outer_backward = m.norms_per_layer * norm.backward * h + 2 * 6 * h;
-  if (software.dropout) {
-    t.outer_forward += 2 * 1 * h;
-    t.outer_backward += 2 * 5 * h;
-  }
-  if (m.qkv_bias || m.mlp_bias) t.outer_backward += 2 * h;
   if (m.max_positions == 0) {
     const Bytes rotary = rotary_bytes(software.elementwise);
     t.inner_forward += rotary.forward * q_kv;
     t.inner_backward += rotary.backward * q_kv;
   }
   if (m.qk_norm) {
+    const Bytes norm = norm_bytes(m, software.elementwise);
     t.inner_forward += norm.forward * q_kv;
     t.inner_backward += norm.backward * q_kv;
   }
   const double copied = 4 * software.attention_copies * (q_kv + static_cast<double>(m.kv_heads) * m.head_dim);
   t.inner_forward += copied;
   t.inner_backward += copied;
+  if (m.attention_gate) {
+    // The gate: a sigmoid of it times the output, and both gradients.
+    t.inner_forward += 6 * static_cast<double>(m.heads) * m.head_dim;
+    t.inner_backward += 10 * static_cast<double>(m.heads) * m.head_dim;
+  }
   if (m.mla) {
     // Queries and keys are joined from their rotary and other parts, keys spread over the heads: read and written.
     const double joined = 2.0 * m.heads * (m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim);
     t.inner_forward += 4 * joined;
     t.inner_backward += 4 * joined;
   }
+}
+
+/// Convolution (read and written; backward reads its input and a gradient, writes one, and runs it again) and the norm that
+/// the gate multiplies: two read, one written; backward three and two.
+void add_recurrence_traffic(const model::Recurrence& r, Traffic& t) {
+  t.inner_forward += 4 * r.convolved + 6 * r.inner;
+  t.inner_backward += 10 * r.convolved + 10 * r.inner;
+}
+
+/// `ffn`: width between the products of the channel, all experts of a token together.
+Traffic traffic(const model::Model& m, const parallel::Software& software, model::LayerKind kind, double ffn) {
+  Traffic t;
+  const double h = m.hidden;
+  const double branches = kind.branches();
+  const Bytes norm = norm_bytes(m, software.elementwise);
+  // A residual add reads two and writes one; backward adds two gradients.
+  t.outer_forward = m.norms_per_layer * branches / 2 * norm.forward * h + branches * 6 * h;
+  t.outer_backward = m.norms_per_layer * branches / 2 * norm.backward * h + branches * 6 * h;
+  if (software.dropout) {
+    t.outer_forward += branches * 1 * h;
+    t.outer_backward += branches * 5 * h;
+  }
+  if (m.qkv_bias || m.mlp_bias) t.outer_backward += branches * h;
+  if (kind.attends()) add_attention_traffic(m, software, t);
+  if (kind.mixer == Mixer::kCross) add_attention_traffic(m, software, t);
+  if (kind.recurs()) add_recurrence_traffic(m.recurrence(kind.mixer), t);
+  if (kind.channel == Channel::kNone) return t;
   const Bytes activation = activation_bytes(m, software.elementwise);
   t.inner_forward += activation.forward * ffn;
   t.inner_backward += activation.backward * ffn;
   return t;
 }
 
-double outside_split(const StepContext& c) { return c.strategy.sequence_parallel ? c.strategy.tensor : 1.0; }
-
-void add_traffic(const StepContext& c, const Traffic& t, LayerCost& cost) {
+void add_traffic(const StepContext& c, const Traffic& t, int branches, LayerCost& cost) {
   const double outer = c.tokens / outside_split(c);
   const double inner = c.tokens / c.strategy.tensor;
   // A layer's passes are some ten kernels; each pays the ramp of its own size.
   const auto passes = [&](double bytes, int kernels) { return kernels * c.kernels.memory_s(bytes / kernels); };
-  cost.forward.compute += passes(t.outer_forward * outer, 4) + passes(t.inner_forward * inner, 2);
-  cost.backward.compute += passes(t.outer_backward * outer, 4) + passes(t.inner_backward * inner, 2);
+  cost.forward.compute += passes(t.outer_forward * outer, 2 * branches) + passes(t.inner_forward * inner, branches);
+  cost.backward.compute += passes(t.outer_backward * outer, 2 * branches) + passes(t.inner_backward * inner, branches);
 }
 
-/// Weight gradients of one layer: written by the product in the resident dtype; a separate accumulation reads them and
-/// updates the accumulation buffer.
-double gradient_accumulation(const StepContext& c, double parameters) {
-  const double accumulate = c.software.accumulation_bytes > 0 ? 2 + 2 * c.software.accumulation_bytes
-                                                              : 2 * c.software.gradient_bytes;
-  return c.kernels.memory_s(accumulate * parameters);
-}
-
-compute::AttentionShape attention_shape(const StepContext& c) {
+compute::AttentionShape attention_shape(const StepContext& c, Mixer mixer) {
   const model::Model& m = c.job.model;
   compute::AttentionShape shape;
   shape.batch = c.strategy.micro_batch;
   shape.heads = std::max(1.0, static_cast<double>(m.heads) / c.strategy.tensor);
   shape.kv_heads = std::max(1.0, static_cast<double>(m.kv_heads) / c.strategy.tensor);
   shape.head_dim = m.mla ? (m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim + m.mla->v_head_dim) / 2.0 : m.head_dim;
-  shape.sequence = static_cast<double>(c.job.sequence) / c.strategy.context;
-  shape.kv_sequence = c.job.sequence;
-  if (m.sliding_window > 0) shape.kv_sequence = std::min<double>(shape.kv_sequence, 2.0 * m.sliding_window);
-  shape.causal = c.job.causal;
+  const double sequence = m.tokens_of(mixer, c.job.sequence);
+  shape.sequence = sequence / c.strategy.context;
+  shape.kv_sequence = sequence;
+  // Kernels that materialise the scores only mask what lies outside a window.
+  const bool skips = c.job.attention != compute::AttentionKernel::kUnfused;
+  if (mixer == Mixer::kWindow && skips) shape.kv_sequence = std::min<double>(shape.kv_sequence, 2.0 * m.sliding_window);
+  shape.causal = c.job.causal && mixer != Mixer::kEncoder;
   if (c.strategy.context > 1 && shape.causal) {
     // Zig-zag slices: every rank sees half of the keys on average, in blocks without a mask.
     shape.causal = false;
@@ -147,7 +175,7 @@ compute::AttentionShape attention_shape(const StepContext& c) {
 /// Tensor-parallel collectives. With sequence parallelism an all-gather before and a reduce-scatter after each half;
 /// without it one all-reduce after each half (arXiv 2205.05198, section 4.2).
 void add_tensor(const StepContext& c, double hidden, double hidden_dgrad_s, double hiding_wgrad_s, int halves, LayerCost& cost) {
-  if (c.strategy.tensor == 1) return;
+  if (c.strategy.tensor == 1 || halves == 0) return;
   const double bytes = c.tokens * hidden * 2;
   const double slow = interference(c.job.accelerator, c.constants);
   double forward = 0;
@@ -206,51 +234,104 @@ void add_context(const StepContext& c, double attention_forward_s, double attent
       2 * gather * exposed_share + std::max(0.0, 2 * gather * (1 - exposed_share) - attention_backward_s);
 }
 
-struct Attention {
-  Product qkv, out;
-  double forward = 0;
+/// Of a mixer on this rank, one micro-batch.
+struct Mixing {
+  Product in;               ///< column-parallel: queries, keys, values; gate, input and the rest of a recurrent layer
+  Product out;
+  double forward = 0;       ///< attention core
   double backward = 0;
-  double flops = 0;
-  double parameters = 0;  ///< on this rank
+  double scan_forward = 0;  ///< recurrence in blocks
+  double scan_backward = 0;
+  double core_flops = 0;    ///< of attention or scan
+  double inner = 0;         ///< width into `out`
+  double parameters = 0;
 };
 
-Attention attention_half(const StepContext& c) {
+Product sum(const Product& a, const Product& b) {
+  return {a.forward + b.forward, a.input_gradient + b.input_gradient, a.weight_gradient + b.weight_gradient, a.flops + b.flops};
+}
+
+/// Low-rank projections: down (replicated over tensor ranks) and up (split).
+void add_latent_projections(const StepContext& c, Mixing& a) {
   const model::Model& m = c.job.model;
   const double t = c.strategy.tensor;
-  Attention a;
+  const double q_rank = m.mla->q_lora_rank > 0 ? m.mla->q_lora_rank : 0;
+  const double qk = m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim;
+  const double down = q_rank + m.mla->kv_lora_rank + m.mla->qk_rope_head_dim;
+  const double up_q = m.heads * qk / t;
+  const double up_kv = m.heads * static_cast<double>(m.mla->qk_nope_head_dim + m.mla->v_head_dim) / t;
+  const Product d = product(c, c.job.dtype, c.tokens, down, m.hidden);
+  const Product uq = product(c, c.job.dtype, c.tokens, up_q, q_rank > 0 ? q_rank : m.hidden);
+  const Product ukv = product(c, c.job.dtype, c.tokens, up_kv, m.mla->kv_lora_rank);
+  a.in = sum(sum(d, uq), ukv);
+  a.out = product(c, c.job.dtype, c.tokens, m.hidden, m.heads * static_cast<double>(m.mla->v_head_dim) / t);
+  a.parameters = (a.in.flops + a.out.flops) / (2 * c.tokens);
+}
+
+/// Adds the attention core at `shape`.
+void add_core(const StepContext& c, const compute::AttentionShape& shape, Mixing& a) {
+  const Dtype dtype = c.job.dtype == Dtype::kFp8 || c.job.dtype == Dtype::kFp4 ? Dtype::kBf16 : c.job.dtype;
+  a.forward += c.constants.machine_pace * c.kernels.attention_forward_s(c.job.attention, dtype, shape);
+  a.backward += c.constants.machine_pace * c.kernels.attention_backward_s(c.job.attention, dtype, shape);
+  a.core_flops += 4.0 * shape.batch * shape.heads * shape.head_dim * shape.sequence * shape.kv_sequence * (shape.causal ? 0.5 : 1.0);
+}
+
+/// Attention of a decoder to an encoder's output: queries of one side, keys and values of the other.
+void add_cross(const StepContext& c, Mixing& a) {
+  const model::Model& m = c.job.model;
+  const double t = c.strategy.tensor;
+  const double q = static_cast<double>(m.heads) * m.head_dim / t;
+  const double kv = 2.0 * m.kv_heads * m.head_dim / t;
+  const double encoder_tokens = c.tokens * c.job.sequence / m.tokens_of(Mixer::kCross, c.job.sequence);
+  a.in = sum(a.in, sum(product(c, c.job.dtype, c.tokens, q, m.hidden), product(c, c.job.dtype, encoder_tokens, kv, m.hidden)));
+  a.out = sum(a.out, product(c, c.job.dtype, c.tokens, m.hidden, q));
+  compute::AttentionShape shape = attention_shape(c, Mixer::kCross);
+  shape.kv_sequence = c.job.sequence;
+  shape.causal = false;
+  add_core(c, shape, a);
+  a.parameters += (2 * q + kv) * m.hidden;
+}
+
+Mixing attention(const StepContext& c, Mixer mixer) {
+  const model::Model& m = c.job.model;
+  const double t = c.strategy.tensor;
   const double q = static_cast<double>(m.heads) * m.head_dim;
   const double kv = static_cast<double>(m.kv_heads) * m.head_dim;
+  Mixing a;
+  a.inner = q;
   if (m.mla) {
-    // Low-rank projections: down (replicated over tensor ranks) and up (split).
-    const double q_rank = m.mla->q_lora_rank > 0 ? m.mla->q_lora_rank : 0;
-    const double qk = m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim;
-    const double down = q_rank + m.mla->kv_lora_rank + m.mla->qk_rope_head_dim;
-    const double up_q = m.heads * qk / t;
-    const double up_kv = m.heads * static_cast<double>(m.mla->qk_nope_head_dim + m.mla->v_head_dim) / t;
-    const Product d = product(c, c.job.dtype, c.tokens, down, m.hidden);
-    const Product uq = product(c, c.job.dtype, c.tokens, up_q, q_rank > 0 ? q_rank : m.hidden);
-    const Product ukv = product(c, c.job.dtype, c.tokens, up_kv, m.mla->kv_lora_rank);
-    a.qkv = {d.forward + uq.forward + ukv.forward, d.input_gradient + uq.input_gradient + ukv.input_gradient,
-             d.weight_gradient + uq.weight_gradient + ukv.weight_gradient, d.flops + uq.flops + ukv.flops};
-    a.out = product(c, c.job.dtype, c.tokens, m.hidden, m.heads * static_cast<double>(m.mla->v_head_dim) / t);
-    a.parameters = (a.qkv.flops + a.out.flops) / (2 * c.tokens);
+    add_latent_projections(c, a);
   } else {
-    a.qkv = product(c, c.job.dtype, c.tokens, (q + 2 * kv) / t, m.hidden);
+    const double gate = m.attention_gate ? q : 0;
+    a.in = product(c, c.job.dtype, c.tokens, (q + gate + 2 * kv) / t, m.hidden);
     a.out = product(c, c.job.dtype, c.tokens, m.hidden, q / t);
-    a.parameters = (q + 2 * kv + q) / t * m.hidden;
+    a.parameters = (q + gate + 2 * kv + q) / t * m.hidden;
   }
-  const compute::AttentionShape shape = attention_shape(c);
-  const Dtype dtype = c.job.dtype == Dtype::kFp8 || c.job.dtype == Dtype::kFp4 ? Dtype::kBf16 : c.job.dtype;
-  a.forward = c.constants.machine_pace * c.kernels.attention_forward_s(c.job.attention, dtype, shape);
-  a.backward = c.constants.machine_pace * c.kernels.attention_backward_s(c.job.attention, dtype, shape);
-  a.flops = 4.0 * shape.batch * shape.heads * shape.head_dim * shape.sequence * shape.kv_sequence * (shape.causal ? 0.5 : 1.0);
+  add_core(c, attention_shape(c, mixer), a);
+  if (mixer == Mixer::kCross) add_cross(c, a);
   return a;
 }
 
-void add_host(const StepContext& c, LayerCost& cost);
+Mixing recurrent(const StepContext& c, Mixer mixer) {
+  const model::Recurrence r = c.job.model.recurrence(mixer);
+  const double t = c.strategy.tensor;
+  Mixing a;
+  a.inner = r.inner;
+  a.in = product(c, c.job.dtype, c.tokens, r.projected / t, c.job.model.hidden);
+  a.out = product(c, c.job.dtype, c.tokens, c.job.model.hidden, r.inner / t);
+  a.parameters = (r.projected + r.inner) / t * c.job.model.hidden;
+  const Scan scan = scan_in_blocks(c, r);
+  a.scan_forward = scan.forward_s;
+  a.scan_backward = scan.backward_s;
+  a.core_flops = scan.flops;
+  return a;
+}
+
+void add_host(const StepContext& c, double share, LayerCost& cost);
 
 /// What recomputation runs again in backward.
-void add_recompute(const StepContext& c, const Attention& a, LayerCost& cost) {
+void add_recompute(const StepContext& c, const Mixing& a, LayerCost& cost) {
+  const double attention_flops = a.forward > 0 ? a.core_flops : 0;
   switch (c.strategy.recompute) {
     case parallel::Recompute::kNone: return;
     case parallel::Recompute::kSelective:
@@ -263,11 +344,11 @@ void add_recompute(const StepContext& c, const Attention& a, LayerCost& cost) {
         // again; policies by fraction of blocks (fms-fsdp) come to about as much.
         cost.recompute.compute = 0.5 * (cost.forward.compute - a.forward);
         cost.recompute.host = 0.6 * cost.forward.host;
-        cost.recompute_flops = 0.5 * (cost.matmul_flops - a.flops);
+        cost.recompute_flops = 0.5 * (cost.matmul_flops - attention_flops);
       } else {
         cost.recompute.compute = a.forward;
-        cost.recompute.host = 0.15 * cost.forward.host;
-        cost.recompute_flops = a.flops;
+        cost.recompute.host = a.forward > 0 ? 0.15 * cost.forward.host : 0;
+        cost.recompute_flops = attention_flops;
       }
       return;
     case parallel::Recompute::kFull:
@@ -285,8 +366,8 @@ void add_casts(const StepContext& c, double inputs_per_token, double parameters,
   cost.backward.compute += c.kernels.memory_s(4 * inputs_per_token * c.tokens);
 }
 
-// Host time of one layer beside its calls of collectives: kernel launches, the Python around them, and what parallelism adds.
-void add_host(const StepContext& c, LayerCost& cost) {
+/// Host time of a layer that is `share` of a usual one, beside its calls of collectives: kernel launches, the Python around them, and what parallelism adds.
+void add_host(const StepContext& c, double share, LayerCost& cost) {
   using compute::Execution;
   const Execution execution = c.software.compiled ? Execution::kCompiled : Execution::kEager;
   const auto style = c.software.elementwise == parallel::Elementwise::kPrimitive ? compute::OperatorStyle::kPrimitive : compute::OperatorStyle::kFused;
@@ -297,16 +378,12 @@ void add_host(const StepContext& c, LayerCost& cost) {
   double extra = 0;
   if (c.strategy.tensor > 1) extra += c.strategy.sequence_parallel ? c.constants.sequence_parallel_host_s : c.constants.tensor_host_s;
   if (c.strategy.zero == 3) extra += c.constants.sharded_unit_host_s;
-  cost.forward.host += kernels.forward * launch + python * (c.constants.python_forward_s + extra);
-  cost.backward.host += kernels.backward * launch + python * (c.constants.python_backward_s + extra);
-}
-
-double in_step_factor(const StepContext& c) {
-  return c.constants.machine_pace * (c.software.fused_library || c.software.whole_program ? c.constants.kernel_in_step_fused : c.constants.kernel_in_step);
+  cost.forward.host += share * (kernels.forward * launch + python * (c.constants.python_forward_s + extra));
+  cost.backward.host += share * (kernels.backward * launch + python * (c.constants.python_backward_s + extra));
 }
 
 /// Kernels in a step run slower than alone; the attention core does not.
-void in_step(const StepContext& c, const Attention& a, LayerCost& cost) {
+void in_step(const StepContext& c, const Mixing& a, LayerCost& cost) {
   const double factor = in_step_factor(c);
   cost.forward.compute = factor * (cost.forward.compute - a.forward) + a.forward;
   cost.backward.compute = factor * (cost.backward.compute - a.backward) + a.backward;
@@ -325,31 +402,7 @@ double overlapped(double compute_s, double communication_s, double slowdown) {
   return communication_s;
 }
 
-LayerCost dense_layer(const StepContext& c) {
-  const model::Model& m = c.job.model;
-  const double t = c.strategy.tensor;
-  LayerCost cost;
-  const Attention a = attention_half(c);
-  const double ffn = m.ffn_hidden / t;
-  const Product up = product(c, c.job.dtype, c.tokens, (m.gated_mlp ? 2 : 1) * ffn, m.hidden);
-  const Product down = product(c, c.job.dtype, c.tokens, m.hidden, ffn);
-  cost.forward.compute = a.qkv.forward + a.out.forward + up.forward + down.forward + a.forward;
-  cost.matmul_s = cost.forward.compute;
-  cost.matmul_flops = a.qkv.flops + a.out.flops + up.flops + down.flops + a.flops;
-  cost.backward.compute = a.qkv.input_gradient + a.qkv.weight_gradient + a.out.input_gradient + a.out.weight_gradient +
-                          up.input_gradient + up.weight_gradient + down.input_gradient + down.weight_gradient + a.backward;
-  add_traffic(c, traffic(m, c.software, m.ffn_hidden), cost);
-  const double parameters = a.parameters + (m.gated_mlp ? 3 : 2) * ffn * m.hidden;
-  add_casts(c, 2.0 * m.hidden + ffn + static_cast<double>(m.heads) * m.head_dim / t, parameters, cost);
-  cost.backward.compute += gradient_accumulation(c, parameters);
-  add_tensor(c, m.hidden, a.qkv.input_gradient + up.input_gradient, a.qkv.weight_gradient + up.weight_gradient,
-             m.parallel_block ? 1 : 2, cost);
-  add_context(c, a.forward, a.backward, cost);
-  in_step(c, a, cost);
-  add_host(c, cost);
-  add_recompute(c, a, cost);
-  return cost;
-}
+namespace {
 
 /// Share of the copies for other hosts that pass the NICs. A token needs one copy for each host that holds one of its k
 /// experts, expected (H - 1)(1 - C(E - E/H, k)/C(E, k)) of them, instead of k (H - 1)/H (MODEL 3(f)).
@@ -380,110 +433,168 @@ Bytes permutation_bytes(const StepContext& c, double local_experts) {
   return {8 + second_sort, 8 + second_sort};
 }
 
-LayerCost moe_layer(const StepContext& c) {
+/// Of a channel on this rank, one micro-batch.
+struct Working {
+  std::array<Product, 7> products;
+  std::size_t count = 0;
+  double matmul_flops = 0;
+  double extra_forward = 0;   ///< routing and sorting
+  double extra_backward = 0;
+  double width = 0;           ///< between the products, all experts of a token together; whole model
+  double inputs = 0;          ///< per token, of products on this rank: what fp8 casts
+  double parameters = 0;
+  double exchange_s = 0;      ///< one of the two in each direction
+  Product column;             ///< behind the gather of tensor parallelism
+  int halves = 0;             ///< that gather and reduce over tensor ranks
+  void add(const Product& p) { products[count++] = p; }
+};
+
+Working mlp(const StepContext& c) {
+  const model::Model& m = c.job.model;
+  const double ffn = m.ffn_hidden / static_cast<double>(c.strategy.tensor);
+  Working w;
+  w.column = product(c, c.job.dtype, c.tokens, (m.gated_mlp ? 2 : 1) * ffn, m.hidden);
+  w.add(w.column);
+  w.add(product(c, c.job.dtype, c.tokens, m.hidden, ffn));
+  w.matmul_flops = w.products[0].flops + w.products[1].flops;
+  w.width = m.ffn_hidden;
+  w.inputs = m.hidden + ffn;
+  w.parameters = (m.gated_mlp ? 3 : 2) * ffn * m.hidden;
+  w.halves = m.parallel_block ? 0 : 1;
+  return w;
+}
+
+/// Routing, sorting and the way to the experts and back.
+void add_routing(const StepContext& c, double local_experts, double outside, double share, Working& w) {
+  const model::Moe& moe = *c.job.model.moe;
+  // Small kernels whose size hardly matters: softmax, top-k, scatter, balance loss, counts, offsets of both sorts.
+  w.extra_forward = c.constants.routing_kernels * c.kernels.memory_s(0);
+  w.extra_backward = 0.5 * c.constants.routing_kernels * c.kernels.memory_s(0);
+  const Bytes moved = permutation_bytes(c, local_experts);
+  const double copies = moe.top_k * outside * c.tokens / outside_split(c);
+  w.extra_forward += c.kernels.memory_s(moved.forward * copies);
+  w.extra_backward += c.kernels.memory_s(moved.backward * copies);
+  if (c.strategy.expert <= 1) return;
+  const double bytes = c.tokens * share * moe.top_k * outside * 2;
+  w.exchange_s = c.network.exchange(bytes, network_share(c, moe), c.groups.expert).time_s;
+}
+
+Working experts(const StepContext& c) {
   const model::Model& m = c.job.model;
   const model::Moe& moe = *m.moe;
   const double t = c.strategy.tensor;
-  LayerCost cost;
-  const Attention a = attention_half(c);
+  const double in_up = m.gated_mlp ? 2 : 1;
+  Working w;
   // Tokens of the expert-parallel ranks meet: each local expert sees tokens x ep x top_k / experts of them.
   const double local = std::max(1.0, static_cast<double>(moe.experts) / c.strategy.expert);
   const double routed = c.tokens * moe.top_k;
   const double per_expert = std::max(1.0, routed * c.strategy.expert / moe.experts);
   const double width = moe.expert_ffn_hidden / (c.strategy.expert > 1 ? 1.0 : t);
   const double share = c.strategy.expert > 1 ? 1.0 / t : 1.0;  // sequence-parallel slices go to experts
-  const Product up = product(c, c.job.dtype, std::max(1.0, per_expert * share), (m.gated_mlp ? 2 : 1) * width, m.hidden, local);
-  const Product down = product(c, c.job.dtype, std::max(1.0, per_expert * share), m.hidden, width, local);
-  Product shared_up, shared_down;
+  const double outside = moe.latent > 0 ? moe.latent : m.hidden;
+  w.add(product(c, c.job.dtype, std::max(1.0, per_expert * share), in_up * width, outside, local));
+  w.add(product(c, c.job.dtype, std::max(1.0, per_expert * share), outside, width, local));
   if (moe.shared_ffn_hidden > 0) {
-    shared_up = product(c, c.job.dtype, c.tokens, (m.gated_mlp ? 2 : 1) * moe.shared_ffn_hidden / t, m.hidden);
-    shared_down = product(c, c.job.dtype, c.tokens, m.hidden, moe.shared_ffn_hidden / t);
+    w.add(product(c, c.job.dtype, c.tokens, in_up * moe.shared_ffn_hidden / t, m.hidden));
+    w.add(product(c, c.job.dtype, c.tokens, m.hidden, moe.shared_ffn_hidden / t));
   }
-  const Product router = product(c, Dtype::kBf16, c.tokens / outside_split(c), moe.experts, m.hidden);
-  cost.forward.compute = a.qkv.forward + a.out.forward + a.forward + up.forward + down.forward + shared_up.forward +
-                         shared_down.forward + router.forward;
+  if (moe.latent > 0) {
+    w.add(product(c, c.job.dtype, c.tokens / outside_split(c), moe.latent, m.hidden));
+    w.add(product(c, c.job.dtype, c.tokens / outside_split(c), m.hidden, moe.latent));
+  }
+  for (std::size_t i = 0; i < w.count; ++i) w.matmul_flops += w.products[i].flops;
+  w.add(product(c, Dtype::kBf16, c.tokens / outside_split(c), moe.experts, m.hidden));
+  w.width = static_cast<double>(moe.expert_ffn_hidden) * moe.top_k + moe.shared_ffn_hidden;
+  w.inputs = m.hidden + w.width;
+  w.parameters = (m.gated_mlp ? 3 : 2) * (outside * local * width + m.hidden * moe.shared_ffn_hidden / t) + 2.0 * m.hidden * moe.latent;
+  w.halves = c.strategy.expert > 1 ? 0 : 1;
+  add_routing(c, local, outside, share, w);
+  return w;
+}
+
+/// Context parallelism of a recurrent layer: every rank takes all tokens for its share of the heads, by all-to-all of what
+/// the input projection made and of the result (Megatron-Core, ssm/mamba_context_parallel.py).
+void add_recurrent_context(const StepContext& c, Mixer mixer, LayerCost& cost) {
+  if (c.strategy.context == 1) return;
+  const model::Recurrence r = c.job.model.recurrence(mixer);
+  const double bytes = 2 * c.tokens / c.strategy.tensor;
+  const double both = c.network.cost(Op::kAllToAll, bytes * r.projected, c.groups.context).time_s +
+                      c.network.cost(Op::kAllToAll, bytes * r.inner, c.groups.context).time_s;
+  cost.forward.context += both;
+  cost.backward.context += both;
+}
+
+LayerCost cost_of(const StepContext& c, model::LayerKind kind) {
+  const model::Model& m = c.job.model;
+  const Mixing a = kind.recurs() ? recurrent(c, kind.mixer) : kind.attends() ? attention(c, kind.mixer) : Mixing{};
+  const Working w = kind.channel == Channel::kMlp ? mlp(c) : kind.channel == Channel::kExperts ? experts(c) : Working{};
+  LayerCost cost;
+  cost.forward.compute = a.in.forward + a.out.forward + a.forward + a.scan_forward;
+  cost.backward.compute = a.in.input_gradient + a.in.weight_gradient + a.out.input_gradient + a.out.weight_gradient + a.backward +
+                          a.scan_backward;
+  for (std::size_t i = 0; i < w.count; ++i) {
+    cost.forward.compute += w.products[i].forward;
+    cost.backward.compute += w.products[i].input_gradient + w.products[i].weight_gradient;
+  }
   cost.matmul_s = cost.forward.compute;
-  cost.matmul_flops = a.qkv.flops + a.out.flops + a.flops + up.flops + down.flops + shared_up.flops + shared_down.flops;
-  for (const Product* p : std::initializer_list<const Product*>{&a.qkv, &a.out, &up, &down, &shared_up, &shared_down, &router}) {
-    cost.backward.compute += p->input_gradient + p->weight_gradient;
-  }
-  cost.backward.compute += a.backward;
-  const double active = static_cast<double>(moe.expert_ffn_hidden) * moe.top_k + moe.shared_ffn_hidden;
-  add_traffic(c, traffic(m, c.software, active), cost);
-  // Small kernels whose size hardly matters: softmax, top-k, scatter, balance loss, counts, offsets of both sorts.
-  cost.forward.compute += c.constants.routing_kernels * c.kernels.memory_s(0);
-  cost.backward.compute += 0.5 * c.constants.routing_kernels * c.kernels.memory_s(0);
-  const Bytes moved = permutation_bytes(c, local);
-  const double copies = moe.top_k * m.hidden * c.tokens / outside_split(c);
-  cost.forward.compute += c.kernels.memory_s(moved.forward * copies);
-  cost.backward.compute += c.kernels.memory_s(moved.backward * copies);
-  const double parameters =
-      a.parameters + (m.gated_mlp ? 3 : 2) * m.hidden * (local * width + moe.shared_ffn_hidden / t);
-  add_casts(c, 2.0 * m.hidden + active, parameters, cost);
-  cost.backward.compute += gradient_accumulation(c, parameters);
-  add_tensor(c, m.hidden, a.qkv.input_gradient, a.qkv.weight_gradient, c.strategy.expert > 1 ? 1 : 2, cost);
-  add_context(c, a.forward, a.backward, cost);
-  if (c.strategy.expert > 1) {
-    const double bytes = c.tokens * share * moe.top_k * m.hidden * 2;
-    const double exchange = c.network.exchange(bytes, network_share(c, moe), c.groups.expert).time_s;
-    cost.forward.expert += 2 * exchange;
-    cost.backward.expert += 2 * exchange;
-  }
+  cost.matmul_flops = a.in.flops + a.out.flops + a.core_flops + w.matmul_flops;
+  add_traffic(c, traffic(m, c.software, kind, w.width), kind.branches(), cost);
+  cost.forward.compute += w.extra_forward;
+  cost.backward.compute += w.extra_backward;
+  const double mixed_inputs = kind.mixer == Mixer::kNone ? 0 : m.hidden + a.inner / c.strategy.tensor;
+  add_casts(c, mixed_inputs + w.inputs, a.parameters + w.parameters, cost);
+  cost.backward.compute += gradient_accumulation(c, a.parameters + w.parameters);
+  const int halves = kind.branches() - (kind.channel == Channel::kNone ? 0 : 1) + w.halves;
+  add_tensor(c, m.hidden, a.in.input_gradient + w.column.input_gradient, a.in.weight_gradient + w.column.weight_gradient, halves, cost);
+  if (kind.attends()) add_context(c, a.forward, a.backward, cost);
+  if (kind.recurs()) add_recurrent_context(c, kind.mixer, cost);
+  cost.forward.expert += 2 * w.exchange_s;
+  cost.backward.expert += 2 * w.exchange_s;
   in_step(c, a, cost);
-  add_host(c, cost);
-  cost.forward.host *= c.constants.moe_host_factor;
-  cost.backward.host *= c.constants.moe_host_factor;
+  const double share = kind.branches() / 2.0;
+  add_host(c, share, cost);
+  if (kind.channel == Channel::kExperts) {
+    // What routing adds is the same whether a mixer stands in front or not.
+    const double factor = (share + c.constants.moe_host_factor - 1) / share;
+    cost.forward.host *= factor;
+    cost.backward.host *= factor;
+  }
   add_recompute(c, a, cost);
   return cost;
 }
 
-EndCost embedding(const StepContext& c) {
-  EndCost cost;
-  const double bytes = c.tokens * c.job.model.hidden * 2;
-  cost.forward.compute = c.kernels.memory_s(2 * bytes);
-  cost.backward.compute = c.kernels.memory_s(3 * bytes);
-  if (c.strategy.tensor > 1) {
-    const Op op = c.strategy.sequence_parallel ? Op::kReduceScatter : Op::kAllReduce;
-    cost.forward.tensor = c.network.cost(op, bytes, c.groups.tensor).time_s;
-    if (c.strategy.sequence_parallel) cost.backward.tensor = c.network.cost(Op::kAllGather, bytes, c.groups.tensor).time_s;
-  }
-  return cost;
-}
-
-namespace {
-/// Rows of the head on one rank. Megatron pads the vocabulary to a multiple of 128 x tensor (--make-vocab-size-divisible-by).
-double head_rows(const StepContext& c) {
-  const parallel::Job& job = c.job;
-  const double t = c.strategy.tensor;
-  if (job.padded_vocab > 0) return job.padded_vocab / t;
-  const bool pads = job.framework == parallel::Framework::kMegatron || job.framework == parallel::Framework::kMegatronDeepspeed;
-  return pads ? std::ceil(job.model.vocab / (128 * t)) * 128 : job.model.vocab / t;
-}
 }  // namespace
 
-EndCost head(const StepContext& c) {
-  EndCost cost;
-  const model::Model& m = c.job.model;
-  const double vocab = head_rows(c);
-  const Dtype dtype = c.job.dtype == Dtype::kFp8 || c.job.dtype == Dtype::kFp4 ? Dtype::kBf16 : c.job.dtype;
-  const Product logits = product(c, dtype, c.tokens, vocab, m.hidden);
-  const double loss = c.kernels.memory_s(c.software.logits_bytes * c.tokens * vocab);
-  const double factor = in_step_factor(c);
-  cost.forward.compute = factor * (logits.forward + 0.5 * loss);
-  cost.backward.compute = factor * (logits.input_gradient + logits.weight_gradient + 0.5 * loss +
-                                    gradient_accumulation(c, vocab * m.hidden));
-  if (c.strategy.tensor > 1) {
-    const double bytes = c.tokens * m.hidden * 2;
-    if (c.strategy.sequence_parallel) {
-      cost.forward.tensor = c.network.cost(Op::kAllGather, bytes, c.groups.tensor).time_s;
-      cost.backward.tensor = c.network.cost(Op::kReduceScatter, bytes, c.groups.tensor).time_s;
-    } else {
-      cost.backward.tensor = c.network.cost(Op::kAllReduce, bytes, c.groups.tensor).time_s;
-    }
-    // Maximum, target logit and sum of exponentials cross the group in fp32.
-    cost.forward.tensor += 3 * c.network.cost(Op::kAllReduce, 4 * c.tokens, c.groups.tensor).time_s;
+LayerCost layer_cost(const StepContext& c, model::LayerKind kind) {
+  const double sequence = c.job.model.tokens_of(kind.mixer, c.job.sequence);
+  if (sequence == c.job.sequence) return cost_of(c, kind);
+  StepContext decoder = c;
+  decoder.tokens = c.tokens * sequence / c.job.sequence;
+  return cost_of(decoder, kind);
+}
+
+LayerCost mixed(const std::vector<LayerCost>& kinds, const model::LayerCounts& counts) {
+  LayerCost out;
+  const double layers = counts.total();
+  const auto add = [](Pass& to, const Pass& pass, double share) {
+    to.compute += pass.compute * share;
+    to.tensor += pass.tensor * share;
+    to.context += pass.context * share;
+    to.expert += pass.expert * share;
+    to.host += pass.host * share;
+  };
+  for (int i = 0; i < model::LayerCounts::kKinds; ++i) {
+    if (counts.at(i) == 0) continue;
+    const double share = counts.at(i) / layers;
+    const LayerCost& kind = kinds[static_cast<std::size_t>(i)];
+    add(out.forward, kind.forward, share);
+    add(out.backward, kind.backward, share);
+    add(out.recompute, kind.recompute, share);
+    out.matmul_flops += kind.matmul_flops * share;
+    out.matmul_s += kind.matmul_s * share;
+    out.recompute_flops += kind.recompute_flops * share;
   }
-  return cost;
+  return out;
 }
 
 }  // namespace chokepoint::simulate

@@ -8,6 +8,8 @@
 #include <chokepoint/parallel/software.hpp>
 #include <chokepoint/simulate/constants.hpp>
 
+#include <vector>
+
 #include "groups.hpp"
 
 namespace chokepoint::simulate {
@@ -48,8 +50,9 @@ struct StepContext {
   double tokens = 0;  ///< of one micro-batch on this rank's context slice
 };
 
-LayerCost dense_layer(const StepContext& context);
-LayerCost moe_layer(const StepContext& context);
+LayerCost layer_cost(const StepContext& context, model::LayerKind kind);
+/// The mean layer of so many of each kind; `kinds` by LayerCounts::index.
+LayerCost mixed(const std::vector<LayerCost>& kinds, const model::LayerCounts& counts);
 EndCost embedding(const StepContext& context);
 EndCost head(const StepContext& context);
 

@@ -71,9 +71,38 @@ double host_memory_bytes_per_s(const hardware::Accelerator& accelerator, double 
   return 2 * hardware::socket_memory_bytes_per_s(accelerator.pcie_generation);
 }
 
-double layer_parameters(const StepContext& c, const model::ParameterCount& count, bool moe) {
-  const double mlp = moe ? count.moe_per_layer / c.strategy.expert : count.mlp_per_layer;
-  return (count.attention_per_layer + mlp + count.norms_per_layer) / c.strategy.tensor;
+/// Parameters that a rank holds of the mean layer of so many of each kind.
+double layer_parameters(const StepContext& c, const model::ParameterCount& count, const model::LayerCounts& kinds) {
+  double sum = 0;
+  for (int i = 0; i < model::LayerCounts::kKinds; ++i) {
+    if (kinds.at(i) == 0) continue;
+    const model::LayerParameters one = model::layer_parameters(c.job.model, count, model::LayerCounts::kind(i));
+    sum += kinds.at(i) * (one.dense + one.experts / c.strategy.expert);
+  }
+  return sum / std::max(1, kinds.total()) / c.strategy.tensor;
+}
+
+/// Modules that predict further tokens, on the last stage.
+double further_parameters(const StepContext& c, const model::ParameterCount& count) {
+  const model::Model& m = c.job.model;
+  if (m.further.modules == 0) return 0;
+  const model::LayerCounts kinds = m.further_kinds();
+  double experts = 0;
+  for (int i = 0; i < model::LayerCounts::kKinds; ++i) {
+    if (kinds.at(i) > 0) experts += kinds.at(i) * model::layer_parameters(m, count, model::LayerCounts::kind(i)).experts;
+  }
+  experts *= m.further.shared_weights ? 1 : m.further.modules;
+  return (count.further - experts * (1 - 1.0 / c.strategy.expert)) / c.strategy.tensor;
+}
+
+using KindCosts = std::vector<LayerCost>;  // by LayerCounts::index; empty where all layers are alike
+
+KindCosts cost_of_kinds(const StepContext& c, const model::LayerCounts& kinds) {
+  KindCosts costs(model::LayerCounts::kKinds);
+  for (int i = 0; i < model::LayerCounts::kKinds; ++i) {
+    if (kinds.at(i) > 0) costs[static_cast<std::size_t>(i)] = layer_cost(c, model::LayerCounts::kind(i));
+  }
+  return costs;
 }
 
 }  // namespace
@@ -86,7 +115,8 @@ struct Predictor::Impl {
   compute::KernelModel kernels;
   compute::LaunchModel launches;
   model::ParameterCount count;
-  double moe_share;  ///< share of layers that are mixtures of experts
+  model::LayerCounts kinds;
+  double sequence_flops;  ///< of one sequence, forward and backward
 
   Impl(const parallel::Job& j, const collective::Scale& s, const Parameters& constants)
       : job(j),
@@ -95,47 +125,21 @@ struct Predictor::Impl {
         network(j.cluster, j.accelerator, s, constants.collective),
         kernels(j.accelerator, compute::Clock::kSustained, constants.compute),
         launches(constants.compute),
-        count(model::count_parameters(j.model)) {
-    int moe_layers = 0;
-    for (int i = 0; i < job.model.layers; ++i) moe_layers += job.model.is_moe_layer(i) ? 1 : 0;
-    moe_share = job.model.layers > 0 ? static_cast<double>(moe_layers) / job.model.layers : 0;
-  }
+        count(model::count_parameters(j.model)),
+        kinds(j.model.kinds()),
+        sequence_flops(model::step_flops(j.model, j.sequence, 1, model::FlopConvention::kModelFullAttention)) {}
 
   /// `record`: where the pieces of the step go, if anyone asks.
   Prediction evaluate(const Strategy& strategy, Pieces* record = nullptr) const;
-  LayerCost layer(const StepContext& c) const;
-  Stage stage(const StepContext& c, const LayerCost& layer, const EndCost& first, const EndCost& last, int index,
-              int layers) const;
+  Stage stage(const StepContext& c, const LayerCost& layer, const model::LayerCounts& held, const EndCost& first,
+              const EndCost& last, int index, int layers) const;
   void add_data_parallel(const StepContext& c, const std::vector<Stage>& stages, Prediction& p) const;
   void add_optimizer(const StepContext& c, const Stage& slowest, Prediction& p) const;
   void describe(const StepContext& c, const LayerCost& layer, Prediction& p) const;
 };
 
-namespace {
-Pass mix(const Pass& a, const Pass& b, double share_b) {
-  const auto blend = [share_b](double x, double y) { return x * (1 - share_b) + y * share_b; };
-  return {blend(a.compute, b.compute), blend(a.tensor, b.tensor), blend(a.context, b.context), blend(a.expert, b.expert),
-          blend(a.host, b.host)};
-}
-}  // namespace
-
-LayerCost Predictor::Impl::layer(const StepContext& c) const {
-  if (moe_share <= 0) return dense_layer(c);
-  LayerCost moe = moe_layer(c);
-  if (moe_share >= 1) return moe;
-  const LayerCost dense = dense_layer(c);
-  LayerCost out;
-  out.forward = mix(dense.forward, moe.forward, moe_share);
-  out.backward = mix(dense.backward, moe.backward, moe_share);
-  out.recompute = mix(dense.recompute, moe.recompute, moe_share);
-  out.matmul_flops = dense.matmul_flops * (1 - moe_share) + moe.matmul_flops * moe_share;
-  out.recompute_flops = dense.recompute_flops * (1 - moe_share) + moe.recompute_flops * moe_share;
-  out.matmul_s = dense.matmul_s * (1 - moe_share) + moe.matmul_s * moe_share;
-  return out;
-}
-
-Stage Predictor::Impl::stage(const StepContext& c, const LayerCost& layer, const EndCost& first, const EndCost& last,
-                             int index, int stage_layers) const {
+Stage Predictor::Impl::stage(const StepContext& c, const LayerCost& layer, const model::LayerCounts& held, const EndCost& first,
+                             const EndCost& last, int index, int stage_layers) const {
   const Strategy& s = c.strategy;
   const bool is_first = index == 0;
   const bool is_last = index == s.pipeline - 1;
@@ -156,10 +160,10 @@ Stage Predictor::Impl::stage(const StepContext& c, const LayerCost& layer, const
     out.cost.layer_forward_s = (out.times.forward - out.cost.end_forward_s) / layers;
     out.cost.layer_backward_s = (out.times.backward - out.cost.end_backward_s) / layers;
   }
-  out.cost.unit_parameters =
-      layer_parameters(c, count, false) * (1 - moe_share) + layer_parameters(c, count, true) * moe_share;
+  out.cost.unit_parameters = layer_parameters(c, count, held);
   const double tied_copy = job.model.tied_embeddings && s.pipeline > 1 ? count.embedding : 0;
   out.cost.root_parameters = ((is_first ? count.embedding : 0) + (is_last ? count.head + count.final + (is_first ? 0 : tied_copy) : 0)) / s.tensor;
+  if (is_last) out.cost.root_parameters += further_parameters(c, count);
   out.cost.embedding_parameters = is_first ? count.embedding / s.tensor : 0;
   out.cost.parameters = out.cost.unit_parameters * layers + out.cost.root_parameters;
   return out;
@@ -218,16 +222,24 @@ Prediction Predictor::Impl::evaluate(const Strategy& s, Pieces* record) const {
   const Groups groups = groups_of(job, s);
   const double tokens = static_cast<double>(s.micro_batch) * job.sequence / s.context;
   const StepContext c{job, s, software, kernels, launches, network, groups, parameters.step, tokens};
-  const LayerCost layer_cost = layer(c);
+  const bool uniform = kinds.uniform();
+  const KindCosts costs = uniform ? KindCosts{} : cost_of_kinds(c, kinds);
+  const LayerCost layer_cost = uniform ? simulate::layer_cost(c, job.model.kind_of(0)) : mixed(costs, kinds);
   const EndCost first = embedding(c);
   const EndCost last = head(c);
   std::vector<Stage> stages;
+  std::vector<LayerCost> stage_layer;  // where the layers differ
+  model::LayerCounts before;
   std::vector<StageTimes> times;
   const std::vector<int> layers = parallel::layers_per_stage(job, s);
   for (int i = 0; i < s.pipeline; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    const bool same = i > 1 && i + 1 < s.pipeline && layers[at] == layers[at - 1];  // between the ends alike
-    stages.push_back(same ? stages.back() : stage(c, layer_cost, first, last, i, layers[at]));
+    const model::LayerCounts held = uniform ? kinds : parallel::kinds_of_stage(job, s, layers, i);
+    // Between the ends alike.
+    const bool same = i > 1 && i + 1 < s.pipeline && layers[at] == layers[at - 1] && held == before;
+    if (!uniform) stage_layer.push_back(same ? stage_layer.back() : mixed(costs, held));
+    stages.push_back(same ? stages.back() : stage(c, uniform ? layer_cost : stage_layer.back(), held, first, last, i, layers[at]));
+    before = held;
     times.push_back(stages.back().times);
   }
   // Tensor ranks send a slice each and gather on the other side (arXiv 2104.04473 section 4.1; DeepSpeed partitions too).
@@ -258,7 +270,7 @@ Prediction Predictor::Impl::evaluate(const Strategy& s, Pieces* record) const {
     *record = step_pieces(c, hop, send, blocking, p);
     for (std::size_t i = 0; i < stages.size(); ++i) {
       const Stage& st = stages[i];
-      record->stages.push_back(stage_pieces(c, layer_cost, i == 0 ? &first : nullptr, i + 1 == stages.size() ? &last : nullptr, st.cost,
+      record->stages.push_back(stage_pieces(c, uniform ? layer_cost : stage_layer[i], i == 0 ? &first : nullptr, i + 1 == stages.size() ? &last : nullptr, st.cost,
                                             {st.forward.host_excess, st.backward.host_excess, st.recompute.host_excess, st.times.weight_gradient}));
     }
     if (job.model.tied_embeddings && s.pipeline > 1) record->tied_embedding = tied_pieces(c, count.embedding);
@@ -266,7 +278,7 @@ Prediction Predictor::Impl::evaluate(const Strategy& s, Pieces* record) const {
   }
   const double sequences = job.global_batch;
   p.tokens_per_s_per_gpu = sequences * job.sequence / p.step_time_s / job.gpus;
-  const double flops = model::step_flops(job.model, job.sequence, sequences, model::FlopConvention::kModelFullAttention);
+  const double flops = sequences * sequence_flops;
   p.model_flops_per_s_per_gpu = flops / p.step_time_s / job.gpus;
   const double peak = job.accelerator.peak(job.dtype);
   p.mfu = peak > 0 ? p.model_flops_per_s_per_gpu / peak : 0;
@@ -354,7 +366,7 @@ Result<Prediction> Predictor::predict(const Strategy& strategy) const {
   const Groups groups = groups_of(impl_->job, full);
   const double tokens = static_cast<double>(full.micro_batch) * impl_->job.sequence / full.context;
   const StepContext c{impl_->job, full, software, impl_->kernels, impl_->launches, impl_->network, groups, impl_->parameters.step, tokens};
-  impl_->describe(c, impl_->layer(c), p);
+  impl_->describe(c, mixed(cost_of_kinds(c, impl_->kinds), impl_->kinds), p);
   p.assumptions = impl_->job.assumptions;
   for (Note& note : why_band_is_wide(impl_->job, p)) p.assumptions.push_back(std::move(note));
   const parallel::Job& job = impl_->job;

@@ -106,6 +106,9 @@ struct Job {
 /// rest; nanotron balances by cost, the head counted).
 std::vector<int> layers_per_stage(const Job& job, const Strategy& strategy);
 
+/// Layers of each kind that a stage holds, in all of its virtual stages; `layers` as layers_per_stage() gives them.
+model::LayerCounts kinds_of_stage(const Job& job, const Strategy& strategy, const std::vector<int>& layers, int stage);
+
 /// Fills data degree and accumulation, and checks that the strategy is legal for the job: degrees divide, batch divides,
 /// layers suffice, groups fit. The error says what would be legal.
 Result<Strategy> completed(const Job& job, Strategy strategy);
