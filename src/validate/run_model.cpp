@@ -32,7 +32,7 @@ int gated_ffn(int hidden) { return static_cast<int>(std::ceil(8.0 * hidden / 3.0
 
 bool says_gated(std::string_view mlp) { return mentions(mlp, {"glu", "gated"}); }
 
-/// Catalogue model whose printed name is the row's, apart from spaces and signs.
+/// Catalogue model with the row's name as its own or as an alias, apart from spaces, signs and what stands in parentheses.
 const Model* catalogue_model_named(std::string_view name) {
   const auto plain = [](std::string_view text) {
     std::string letters;
@@ -41,9 +41,12 @@ const Model* catalogue_model_named(std::string_view name) {
     }
     return letters;
   };
-  const std::string wanted = plain(name);
+  const std::string wanted = plain(name.substr(0, name.find('(')));
   for (const Model& candidate : model::models()) {
     if (plain(candidate.name) == wanted) return &candidate;
+    for (const std::string& alias : candidate.aliases) {
+      if (plain(alias) == wanted) return &candidate;
+    }
   }
   return nullptr;
 }
@@ -215,6 +218,14 @@ void fill_family_details(const RunFields& row, Model& model, std::vector<Note>& 
     if (model.moe->shared_ffn_hidden == 0) model.moe->shared_ffn_hidden = known.moe->shared_ffn_hidden;
     if (model.layers == known.layers) model.moe->first_layer = known.moe->first_layer;
     if (!row.ffn_hidden) model.ffn_hidden = known.ffn_hidden;
+    model.moe->router_bias = known.moe->router_bias;
+    model.attention_sinks = known.attention_sinks;
+    model.sliding_window = known.sliding_window;
+    model.full_attention_every = known.full_attention_every;
+    if (model.layers == known.layers) {
+      model.further = known.further;
+      model.further_pattern = known.further_pattern;
+    }
     break;
   }
   const auto rank = [&](std::string_view phrase) { return static_cast<int>(number_after(row.notes, phrase).value_or(0)); };
@@ -225,6 +236,16 @@ void fill_family_details(const RunFields& row, Model& model, std::vector<Note>& 
   if (!printed) return;
   const int rope = static_cast<int>(number_after(row.notes, fmt::format(" qk {}+", qk)).value_or(qk / 2));
   model.mla = model::Mla{std::clamp(rank("q_lora "), 0, 65535), kv, qk, std::clamp(rope, 1, 4096), v};
+}
+
+/// Modules that predict further tokens train where the row says so, or where the framework builds the model from its published
+/// description (Megatron-Core's mtp_num_layers, which Megatron-Bridge takes from config.json); others leave them out.
+void settle_further_tokens(const RunFields& row, Model& model, std::vector<Note>& notes) {
+  if (model.further.modules == 0) return;
+  const bool without = mentions(row.model, {"no mtp", "without mtp"});
+  const bool with = mentions(row.model, {"with mtp"}) || mentions(row.framework, {"megatron"});
+  if (without || !with) model.further.modules = 0;
+  note(notes, model.further.modules > 0 ? "further tokens are predicted in training (MTP)" : "no further tokens are predicted (MTP off)");
 }
 
 void compare_parameters(const RunFields& row, const Model& model, std::vector<Note>& notes) {
@@ -240,20 +261,20 @@ void compare_parameters(const RunFields& row, const Model& model, std::vector<No
 
 Result<Model> model_of(const RunFields& row, std::vector<Note>& notes) {
   const bool sized = row.n_layers && row.hidden;
-  if (!sized && row.ep.value_or(1) > 1 && !row.moe_experts) {
-    return fail("expert parallelism is stated, but not the experts");
-  }
-  if (mentions(row.model, {"mamba", "hybrid"}) || mentions(row.notes, {"not a plain transformer", "mamba"})) {
-    return fail("not a plain transformer: state-space layers are not modelled");
-  }
   if (!sized) {
     if (const Model* known = catalogue_model_named(row.model)) {
       note(notes, fmt::format("shape from the catalogue entry '{}'", known->name));
-      return *known;
+      Model model = *known;
+      settle_further_tokens(row, model, notes);
+      return model;
     }
-    if (mentions(row.model, {"moe"}) || mentions(row.notes, {"moe:", "experts"})) {
-      return fail("a mixture of experts whose shape is not stated");
-    }
+    if (row.ep.value_or(1) > 1 && !row.moe_experts) return fail("expert parallelism is stated, but not the experts");
+  }
+  if (mentions(row.model, {"mamba", "hybrid"}) || mentions(row.notes, {"not a plain transformer", "mamba"})) {
+    return fail("not a plain transformer: which of its layers are recurrent is not stated");
+  }
+  if (!sized && (mentions(row.model, {"moe"}) || mentions(row.notes, {"moe:", "experts"}))) {
+    return fail("a mixture of experts whose shape is not stated");
   }
   Model model;
   model.name = row.model.empty() ? "unnamed" : row.model;
@@ -268,6 +289,7 @@ Result<Model> model_of(const RunFields& row, std::vector<Note>& notes) {
   fill_block_details(row, model);
   fill_experts(row, model);
   fill_family_details(row, model, notes);
+  settle_further_tokens(row, model, notes);
   if (const Model* known = model.moe ? nullptr : catalogue_model_shaped(model)) {
     note(notes, fmt::format("details of the block from the catalogue entry '{}' of the same shape", known->name));
     const bool tied = row.tied_embeddings.empty() ? known->tied_embeddings : model.tied_embeddings;
