@@ -43,6 +43,7 @@ void add_experts(const model::Model& m, Arguments& out, bool recipe) {
   out.set("moe_ffn_hidden_size", m.moe->expert_ffn_hidden, "model");
   if (m.moe->shared_ffn_hidden > 0) out.set("moe_shared_expert_intermediate_size", m.moe->shared_ffn_hidden, "model");
   out.flag(m.moe->shared_gate, "moe_shared_expert_gate", "model");
+  if (m.moe->latent > 0) out.set("moe_latent_size", m.moe->latent, "model");
   if (m.moe->first_layer > 0) {
     out.word("moe_layer_freq", fmt::format("([0]*{}+[1]*{})", m.moe->first_layer, m.layers - m.moe->first_layer),
              "model");
@@ -51,6 +52,28 @@ void add_experts(const model::Model& m, Arguments& out, bool recipe) {
   }
   out.word("moe_token_dispatcher_type", "alltoall", "model");
   out.flag(true, "moe_grouped_gemm", "model");
+}
+
+void add_mixed_layers(const model::Model& m, Arguments& out) {
+  // Megatron has letters for halves of layers alone; what cannot be written shows when the model is compared.
+  if (!m.pattern.empty() && m.pattern.find_first_of("mgTw") == std::string::npos) {
+    std::string pattern = m.pattern;
+    for (int i = 0; i < m.further.modules && !m.further_pattern.empty(); ++i) pattern += "/" + m.further_pattern;
+    out.word("hybrid_layer_pattern", pattern, "model");
+  } else if (m.further.modules > 0) {
+    out.set("mtp_num_layers", m.further.modules, "model");
+  }
+  out.flag(m.further.modules > 1 && m.further.shared_weights, "mtp_use_repeated_layer", "model");
+  if (m.mamba) {
+    out.set("mamba_num_heads", m.mamba->heads, "model");
+    out.set("mamba_head_dim", m.mamba->head_dim, "model");
+    out.set("mamba_state_dim", m.mamba->state, "model");
+    out.set("mamba_num_groups", m.mamba->groups, "model");
+  }
+  if (m.sliding_window > 0) {
+    out.word("window_size", fmt::format("({},0)", m.sliding_window - 1), "model");
+    if (m.full_attention_every > 0) out.set("window_attn_skip_freq", m.full_attention_every, "model");
+  }
 }
 
 void add_model(const parallel::Job& job, Arguments& out, bool recipe) {
@@ -90,6 +113,7 @@ void add_model(const parallel::Job& job, Arguments& out, bool recipe) {
   out.flag(m.qkv_bias && !m.mlp_bias, "add_qkv_bias", "model");
   out.flag(m.qk_norm, "qk_layernorm", "model");
   add_experts(m, out, recipe);
+  add_mixed_layers(m, out);
 }
 
 void add_pipeline(const parallel::Job& job, const Strategy& s, Arguments& out, bool recipe) {

@@ -137,7 +137,7 @@ TEST(Export, DeepspeedReadsBack) { round_trips("llama-3-8b", Target::kDeepspeed,
 TEST(Export, AccelerateReadsBack) { round_trips("llama-3-8b", Target::kAccelerate, 60); }
 
 TEST(Export, TheModelReadsBackExactly) {
-  for (const char* name : {"llama-3-8b", "mixtral-8x7b", "deepseek-v3", "gpt3-13b", "qwen2.5-7b"}) {
+  for (const char* name : {"llama-3-8b", "mixtral-8x7b", "deepseek-v3", "gpt3-13b", "qwen2.5-7b", "nemotron-3-nano", "nemotron-3-super"}) {
     parallel::Job job = job_of(name, 1);
     Strategy s;
     s.data = 8;
@@ -147,6 +147,8 @@ TEST(Export, TheModelReadsBackExactly) {
     const auto reading = read(written->files.front().text, "train.sh", files_of(*written));
     ASSERT_TRUE(reading && reading->model) << name;
     EXPECT_EQ(model::count_parameters(*reading->model).total, model::count_parameters(job.model).total) << name;
+    EXPECT_TRUE(reading->model->kinds() == job.model.kinds()) << name;
+    EXPECT_EQ(model::count_parameters(*reading->model).further, model::count_parameters(job.model).further) << name;
     EXPECT_TRUE(written->notices.empty()) << name << ": " << written->notices.front();
   }
 }

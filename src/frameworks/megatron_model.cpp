@@ -4,6 +4,7 @@
 
 #include <chokepoint/base/text.hpp>
 
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 
@@ -77,8 +78,60 @@ Result<bool> read_experts(Settings& s, model::Model& m) {
   moe.expert_ffn_hidden = width.value_or(m.ffn_hidden);
   moe.shared_ffn_hidden = shared.value_or(0);
   moe.shared_gate = s.flag("moe_shared_expert_gate");
+  TRY_INTO(const auto latent, s.integer("moe_latent_size", 1, 1 << 22));
+  moe.latent = latent.value_or(0);
   TRY_INTO([[maybe_unused]] const bool layers, read_moe_layers(s, moe, m.layers));
   m.moe = moe;
+  return true;
+}
+
+/// "MEM*E/*E/*E": the layers, then those of each module that predicts a further token; '|' parts pipeline stages.
+Result<bool> read_pattern(Settings& s, const char* key, int layers, model::Model& m) {
+  const auto text = s.text(key);
+  if (!text) return true;
+  const std::size_t end = text->find('/');
+  auto pattern = model::expanded_pattern(std::string_view(*text).substr(0, end), layers);
+  if (!pattern) {
+    pattern.error().pos = s.pos(key);
+    return tl::make_unexpected(std::move(pattern.error()));
+  }
+  m.pattern = *std::move(pattern);
+  if (end == std::string::npos) return true;
+  const std::string_view further = std::string_view(*text).substr(end + 1);
+  m.further.modules = 1 + static_cast<int>(std::min<std::ptrdiff_t>(std::count(further.begin(), further.end(), '/'), 63));
+  m.further_pattern = std::string(further.substr(0, further.find('/')));
+  return true;
+}
+
+/// Layers that are not all alike: Mamba-2 between attention, windows in turn, modules that predict further tokens.
+Result<bool> read_mixed_layers(Settings& s, model::Model& m) {
+  TRY_INTO([[maybe_unused]] const bool older, read_pattern(s, "hybrid_override_pattern", m.layers, m));
+  TRY_INTO([[maybe_unused]] const bool newer, read_pattern(s, "hybrid_layer_pattern", m.layers, m));
+  if (m.pattern.find('M') != std::string::npos) {
+    model::Mamba mamba;  // defaults of TransformerConfig
+    TRY_INTO(const auto dim, s.integer("mamba_head_dim", 1, 1 << 14));
+    TRY_INTO(const auto state, s.integer("mamba_state_dim", 1, 1 << 14));
+    TRY_INTO(const auto groups, s.integer("mamba_num_groups", 1, 1 << 14));
+    mamba.head_dim = dim.value_or(64);
+    mamba.state = state.value_or(128);
+    mamba.groups = groups.value_or(8);
+    mamba.chunk = 128;
+    TRY_INTO(const auto heads, s.integer("mamba_num_heads", 1, 1 << 16));
+    mamba.heads = heads.value_or(std::max(1, 2 * m.hidden / mamba.head_dim));
+    m.mamba = mamba;
+  }
+  TRY_INTO(const auto further, s.integer("mtp_num_layers", 0, 64));
+  if (further) m.further.modules = *further;
+  m.further.shared_weights = s.flag("mtp_use_repeated_layer");
+  if (const auto window = s.text("window_size")) {
+    // "(127, 0)": tokens to the left and to the right beside the token itself.
+    const std::size_t digit = window->find_first_of("0123456789");
+    const std::size_t last = digit == std::string::npos ? digit : window->find_first_not_of("0123456789", digit);
+    const auto left = digit == std::string::npos ? std::nullopt : to_int(std::string_view(*window).substr(digit, last - digit));
+    if (!left || *left >= 1 << 30) return fail("window-size: expected two whole numbers as in '(127, 0)'", s.pos("window_size"));
+    m.sliding_window = *left + 1;
+  }
+  if (const auto every = s.text("window_attn_skip_freq")) m.full_attention_every = to_int(*every).value_or(0);
   return true;
 }
 
@@ -176,6 +229,7 @@ Result<std::optional<model::Model>> read_megatron_model(Settings& s, Reading& ou
   TRY_INTO([[maybe_unused]] const bool vocabulary, read_vocabulary(s, m));
   TRY_INTO([[maybe_unused]] const bool experts, read_experts(s, m));
   TRY_INTO([[maybe_unused]] const bool latent, read_latent_attention(s, m));
+  TRY_INTO([[maybe_unused]] const bool mixed, read_mixed_layers(s, m));
   Result<model::Model> checked = model::validated(std::move(m));
   if (!checked && checked.error().pos.file.empty()) checked.error().pos = s.pos("num_layers");
   if (!checked) return tl::make_unexpected(checked.error());
