@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "framework_job.hpp"
+#include "training_data.hpp"
 
 namespace chokepoint::job {
 
@@ -46,17 +47,18 @@ Result<model::Model> inline_model(const YamlMap& map) {
   m.kv_heads = kv.value_or(m.heads);
   TRY_INTO(const auto head_dim, map.integer("head_dim", 1, 1 << 14));
   m.head_dim = head_dim.value_or(m.hidden / m.heads);
-  TRY_INTO(const auto gated, map.boolean("gated_mlp"));
-  m.gated_mlp = gated.value_or(true);
+  m.gated_mlp = true;
   TRY_INTO(const auto ffn, map.integer("ffn_hidden", 1, 1 << 22));
   m.ffn_hidden = ffn.value_or(4 * m.hidden);
-  TRY_INTO(const auto tied, map.boolean("tied_embeddings"));
-  m.tied_embeddings = tied.value_or(false);
   TRY_INTO(const auto positions, map.integer("positions", 0, 1 << 24));
   m.max_positions = positions.value_or(0);
-  m.rms_norm = m.gated_mlp;
+  TRY_INTO([[maybe_unused]] const bool parts, model::read_parts(map, m));
+  TRY_INTO(const auto rms, map.boolean("rms_norm"));
+  m.rms_norm = rms.value_or(m.gated_mlp || !m.pattern.empty());
   TRY_INTO([[maybe_unused]] const bool done, map.finish());
-  return model::validated(m);
+  Result<model::Model> checked = model::validated(std::move(m));
+  if (!checked) checked.error().pos = map.has("pattern") ? map.position("pattern") : map.position();
+  return checked;
 }
 
 }  // namespace
@@ -138,6 +140,27 @@ Result<topology::Cluster> read_cluster(const Fields& fields, const Options& opti
   Result<topology::Cluster> found = resolve_cluster(*name, fields.directory, hosts, gpus, accelerator);
   if (!found && found.error().pos.file.empty()) found.error().pos = fields.pos("cluster");
   return found;
+}
+
+/// Whether modules that predict further tokens train: as the file says, else where the framework builds the model from its
+/// published description (Megatron-Core's mtp_num_layers).
+Result<bool> settle_further_tokens(const Fields& fields, parallel::Job& job) {
+  std::optional<bool> asked;
+  if (fields.map) { TRY_INTO(asked, fields.map->boolean("mtp")); }
+  if (job.model.further.modules == 0) {
+    if (asked.value_or(false)) {
+      return fail(fmt::format("model {} has no modules that predict further tokens", job.model.name), fields.pos("mtp"),
+                  {"leave 'mtp' out, or describe them in the model: 'mtp: {modules: 1}'"});
+    }
+    return true;
+  }
+  const bool trains = asked.value_or(job.framework == parallel::Framework::kMegatron);
+  if (!asked) {
+    job.assumptions.push_back({trains ? "modules that predict further tokens train too ('mtp: false' leaves them out)"
+                                      : "modules that predict further tokens are left out ('mtp: true' trains them)", {}});
+  }
+  if (!trains) job.model.further.modules = 0;
+  return true;
 }
 
 /// A synchronous job runs at the pace of its slowest hosts: they go first, and the rest of the model follows them.
@@ -283,7 +306,8 @@ Result<JobFile> read_job(std::string_view text, const std::string& file, const O
     job.assumptions.push_back({fmt::format("{} GPUs do not fill hosts of {}: groups are laid out by common divisors, other numbers run better",
                                            job.gpus, per_host), {}});
   }
-  TRY_INTO(const auto sequence, fields.integer("sequence", options.sequence, 1, 1 << 26));
+  TRY_INTO(auto sequence, fields.integer("sequence", options.sequence, 1, 1 << 26));
+  if (!sequence && job.model.patch_inputs > 0) sequence = job.model.max_positions;  // an image has as many patches as positions
   if (!sequence) return fail("the job gives no sequence length", {file, 0, 0}, {"give --seq 4096 or 'sequence: 4096'"});
   job.sequence = *sequence;
   std::optional<int> batch;
@@ -300,6 +324,7 @@ Result<JobFile> read_job(std::string_view text, const std::string& file, const O
   }
   job.global_batch = *batch;
   TRY_INTO([[maybe_unused]] const bool software, read_software(fields, options, job));
+  TRY_INTO([[maybe_unused]] const bool further, settle_further_tokens(fields, job));
   TRY_INTO(const auto strategy, fields.text("strategy", options.strategy));
   if (strategy) {
     Result<parallel::Strategy> parsed = parallel::parse_strategy(*strategy);
@@ -310,6 +335,8 @@ Result<JobFile> read_job(std::string_view text, const std::string& file, const O
     out.strategy = *parsed;
   }
   if (fields.map) {
+    TRY_INTO([[maybe_unused]] const bool adapters, read_adapters(*fields.map, job));
+    TRY_INTO([[maybe_unused]] const bool documents, read_documents(*fields.map, job));
     TRY_INTO(const auto price, fields.map->number("usd_per_accelerator_hour", 0, 1e6));
     if (price) job.cluster.prices.accelerator_hour_usd = *price;
     TRY_INTO([[maybe_unused]] const bool done, fields.map->finish());

@@ -58,8 +58,24 @@ Json model_json(const model::Model& m) {
                   {"expert_ffn_hidden", m.moe->expert_ffn_hidden},
                   {"shared_ffn_hidden", m.moe->shared_ffn_hidden},
                   {"first_layer", m.moe->first_layer},
-                  {"every", m.moe->every}};
+                  {"every", m.moe->every},
+                  {"latent", m.moe->latent}};
   }
+  if (!m.pattern.empty()) out["pattern"] = m.pattern;
+  if (m.mamba) {
+    out["mamba"] = {{"heads", m.mamba->heads}, {"head_dim", m.mamba->head_dim}, {"state", m.mamba->state},
+                    {"groups", m.mamba->groups}, {"conv", m.mamba->conv}, {"chunk", m.mamba->chunk}};
+  }
+  if (m.delta) {
+    out["delta"] = {{"key_heads", m.delta->key_heads}, {"key_dim", m.delta->key_dim}, {"value_heads", m.delta->value_heads},
+                    {"value_dim", m.delta->value_dim}, {"conv", m.delta->conv}, {"chunk", m.delta->chunk}};
+  }
+  if (m.further.modules > 0) out["mtp"] = {{"modules", m.further.modules}, {"parameters", count.further}};
+  if (m.sliding_window > 0) {
+    out["sliding_window"] = m.sliding_window;
+    out["full_attention_every"] = m.full_attention_every;
+  }
+  if (m.encoder_layers > 0) out["encoder_layers"] = m.encoder_layers;
   out["source"] = m.source;
   return out;
 }

@@ -136,6 +136,37 @@ std::string models_table(const std::vector<Model>& models, const Style& style) {
                rows, style);
 }
 
+namespace {
+
+/// "23 Mamba-2, 23 experts, 6 attention"; empty where all layers are attention and MLP or experts.
+std::string kinds_text(const Model& m) {
+  if (m.pattern.empty() && m.sliding_window == 0 && m.encoder_layers == 0) return "";
+  static constexpr const char* kMixers[] = {"", "attention", "windowed attention", "encoder attention", "attention to an encoder", "Mamba-2", "delta rule"};
+  static constexpr const char* kChannels[] = {"", "MLP", "experts"};
+  const model::LayerCounts counts = m.kinds();
+  std::string text;
+  for (int i = 0; i < model::LayerCounts::kKinds; ++i) {
+    if (counts.at(i) == 0) continue;
+    const model::LayerKind kind = model::LayerCounts::kind(i);
+    const std::string mixer = kMixers[static_cast<std::size_t>(kind.mixer)];
+    const std::string channel = kChannels[static_cast<std::size_t>(kind.channel)];
+    text += fmt::format("{}{} x {}{}{}", text.empty() ? "" : ", ", counts.at(i), mixer, mixer.empty() || channel.empty() ? "" : " + ", channel);
+  }
+  return text;
+}
+
+double attending_layers(const Model& m) {
+  const model::LayerCounts counts = m.kinds();
+  double layers = 0;
+  for (int i = 0; i < model::LayerCounts::kKinds; ++i) {
+    const model::LayerKind kind = model::LayerCounts::kind(i);
+    if (kind.attends()) layers += counts.at(i) * (kind.mixer == model::Mixer::kCross ? 2 : 1);
+  }
+  return layers;
+}
+
+}  // namespace
+
 std::string model_text(const Model& m, const Style& style) {
   const model::ParameterCount count = model::count_parameters(m);
   const std::string published = !m.published_parameters ? ""
@@ -149,12 +180,14 @@ std::string model_text(const Model& m, const Style& style) {
                 {"published", published},
                 {"active", m.moe ? format_count(count.active) : ""},
                 {"layers", fmt::format("{} of width {}", m.layers, m.hidden)},
+                {"kinds", kinds_text(m)},
+                {"further tokens", m.further.modules > 0 ? fmt::format("{} modules, {} parameters", m.further.modules, format_count(count.further)) : ""},
                 {"attention", fmt::format("{} heads of {}, {}", m.heads, m.head_dim, attention(m))},
                 {"MLP", fmt::format("{}, {}", m.ffn_hidden, m.gated_mlp ? "gated" : "two matrices")},
                 {"experts", m.moe ? fmt::format("{} of {}, each {}, shared {}", m.moe->top_k, m.moe->experts, m.moe->expert_ffn_hidden, m.moe->shared_ffn_hidden) : ""},
                 {"vocabulary", fmt::format("{}{}", format_count(m.vocab), m.tied_embeddings ? ", head shares the embedding" : "")},
                 {"positions", m.max_positions > 0 ? fmt::format("{} learned", format_count(m.max_positions)) : "no table"},
-                {"training", fmt::format("{} FLOP per token, without attention scores", format_billions(flops - 3 * m.layers * model::forward_flops(m, 1, false).attention_scores))},
+                {"training", fmt::format("{} FLOP per token, without attention scores", format_billions(flops - 3 * attending_layers(m) * model::forward_flops(m, 1, false).attention_scores))},
                 {"source", m.source}},
                style);
 }
