@@ -5,7 +5,9 @@
 #include <chokepoint/diagnose/diagnose.hpp>
 #include <chokepoint/diagnose/hang.hpp>
 #include <chokepoint/diagnose/log_trend.hpp>
+#include <chokepoint/diagnose/regression.hpp>
 #include <chokepoint/diagnose/straggler.hpp>
+#include <chokepoint/diagnose/worth.hpp>
 #include <chokepoint/report/pages.hpp>
 #include <chokepoint/trace/flight_recorder.hpp>
 #include <chokepoint/trace/op_timeline.hpp>
@@ -15,6 +17,7 @@
 #include <memory>
 
 #include "commands.hpp"
+#include "diagnose_inputs.hpp"
 #include "report_files.hpp"
 
 namespace chokepoint::commands {
@@ -23,8 +26,13 @@ namespace {
 
 struct DiagnoseOptions {
   std::vector<std::string> inputs;
+  std::vector<std::string> baseline;  ///< files of the earlier run, folders opened
+  double tolerance = diagnose::kUsualTolerance;
   std::string cluster;
   int hosts = 1;
+  diagnose::Prices prices{0, 0, 0};  ///< 0 accelerators: as many as the traces' world
+  std::string prometheus;
+  FollowOptions follow;
   ReportFiles files;
 };
 
@@ -54,15 +62,51 @@ int code_of(const diagnose::Diagnosis& d) {
   return 0;
 }
 
-/// The result as it was asked for: printed, and as files.
-int present(const DiagnoseOptions& options, const CommonOptions& common, const ReportMakers& make, const std::function<std::string()>& text, int code = 0) {
-  const Result<std::string> printed = write_reports(options.files, make, text);
-  return printed ? deliver(common, *printed, code, options.inputs) : report_error(printed.error());
+/// How one kind of result is shown.
+struct Presenter {
+  ReportMakers make;
+  std::function<std::string()> text;
+  std::function<std::string()> json;
+  std::function<std::string()> prometheus;
+  std::optional<diagnose::Regression> baseline;
+  std::optional<diagnose::WorthReport> worth;
+  report::DiagnoseExtras extras() const { return {baseline ? &*baseline : nullptr, worth ? &*worth : nullptr}; }
+};
+
+/// What causes are worth, where tokens or a price were given.
+std::optional<diagnose::WorthReport> worth(const DiagnoseOptions& options, const std::vector<diagnose::Cause>& causes, double measured_s, int accelerators) {
+  diagnose::Prices prices = options.prices;
+  if (prices.tokens_per_step <= 0 && prices.per_accelerator_hour <= 0) return std::nullopt;
+  if (prices.accelerators < 1) prices.accelerators = accelerators;
+  return diagnose::worth_of(causes, measured_s, prices);
+}
+
+/// The result as it was asked for: printed, and as files. A regression is a negative verdict.
+int present(const DiagnoseOptions& options, const CommonOptions& common, const Presenter& p, int code = 0) {
+  if (!options.prometheus.empty()) {
+    if (const auto written = write_text_file(options.prometheus, p.prometheus()); !written) return report_error(written.error());
+  }
+  const auto text = [&] {
+    if (common.json) return p.json();
+    std::string out = p.baseline ? report::regression_text(*p.baseline, report::terminal_style(common.lang), common.quiet) : std::string();
+    if (!p.baseline || !common.quiet) out += p.text();
+    if (p.worth && !common.quiet) out += report::worth_text(*p.worth, report::terminal_style(common.lang));
+    return out;
+  };
+  const Result<std::string> printed = write_reports(options.files, p.make, text);
+  if (!printed) return report_error(printed.error());
+  return deliver(common, *printed, p.baseline && p.baseline->slower ? 1 : code, options.inputs);
+}
+
+/// Now, and before where a baseline is given: `read` turns files into one diagnosis.
+template <class T, class Read>
+Result<std::optional<diagnose::Regression>> against_baseline(const DiagnoseOptions& options, const T& now, Read read) {
+  if (options.baseline.empty()) return std::optional<diagnose::Regression>();
+  TRY_INTO(const T before, read(options.baseline));
+  return std::optional<diagnose::Regression>(diagnose::compare(before, now, options.tolerance));
 }
 
 int run_traces(const DiagnoseOptions& options, const CommonOptions& common) {
-  Result<std::vector<trace::RankTrace>> traces = read_traces(options.inputs);
-  if (!traces) return report_error(traces.error());
   diagnose::Options how;
   std::unique_ptr<collective::Network> network;
   if (!options.cluster.empty()) {
@@ -74,36 +118,69 @@ int run_traces(const DiagnoseOptions& options, const CommonOptions& common) {
     how.network = network.get();
     how.gpus_per_host = cluster->gpus_per_host();
   }
-  const Result<diagnose::Diagnosis> d = diagnose::diagnose(std::move(*traces), how);
+  const auto read = [&how](const std::vector<std::string>& paths) -> Result<diagnose::Diagnosis> {
+    TRY_INTO(std::vector<trace::RankTrace> traces, read_traces(paths));
+    return diagnose::diagnose(std::move(traces), how);
+  };
+  const Result<diagnose::Diagnosis> d = read(options.inputs);
   if (!d) return report_error(d.error());
+  const auto baseline = against_baseline(options, *d, read);
+  if (!baseline) return report_error(baseline.error());
   const report::Words& words = report::Words::of(common.lang);
-  return present(options, common, {[&](report::PageForm form) { return report::diagnose_html(*d, words, form); }, [&] { return report::diagnose_markdown(*d, words); }, [&] { return report::diagnose_csv(*d); }},
-                 [&] { return common.json ? report::diagnose_json(*d) : report::diagnose_text(*d, report::terminal_style(common.lang), common.quiet); }, code_of(*d));
+  Presenter p;
+  p.make = {[&](report::PageForm form) { return report::diagnose_html(*d, words, form); }, [&] { return report::diagnose_markdown(*d, words); }, [&] { return report::diagnose_csv(*d); }};
+  p.text = [&] { return report::diagnose_text(*d, report::terminal_style(common.lang), common.quiet); };
+  p.json = [&] { return report::diagnose_json(*d, p.extras()); };
+  p.prometheus = [&] { return report::diagnose_prometheus(*d); };
+  p.worth = worth(options, d->causes, d->measured_s, d->world_size);
+  p.baseline = *baseline;
+  return present(options, common, p, code_of(*d));
 }
 
 int run_timeline(const DiagnoseOptions& options, const CommonOptions& common) {
-  const std::string& path = options.inputs.front();
-  const Result<trace::OpTimeline> timeline = trace::read_op_timeline(path);
-  if (!timeline) return report_error(timeline.error());
-  const Result<diagnose::StragglerReport> r = diagnose::find_stragglers(*timeline);
+  const auto read = [](const std::vector<std::string>& paths) -> Result<diagnose::StragglerReport> {
+    if (paths.size() != 1) return fail("a timeline of operations stands in one file, found " + std::to_string(paths.size()));
+    TRY_INTO(const trace::OpTimeline timeline, trace::read_op_timeline(paths.front()));
+    return diagnose::find_stragglers(timeline);
+  };
+  const Result<diagnose::StragglerReport> r = read(options.inputs);
   if (!r) return report_error(r.error());
+  const auto baseline = against_baseline(options, *r, read);
+  if (!baseline) return report_error(baseline.error());
   const report::Words& words = report::Words::of(common.lang);
-  return present(options, common, {[&](report::PageForm form) { return report::straggler_html(*r, words, form); }, [&] { return report::straggler_markdown(*r, words); }, [&] { return report::straggler_csv(*r); }},
-                 [&] { return common.json ? report::straggler_json(*r) : report::straggler_text(*r, report::terminal_style(common.lang), common.quiet); });
+  Presenter p;
+  p.make = {[&](report::PageForm form) { return report::straggler_html(*r, words, form); }, [&] { return report::straggler_markdown(*r, words); }, [&] { return report::straggler_csv(*r); }};
+  p.text = [&] { return report::straggler_text(*r, report::terminal_style(common.lang), common.quiet); };
+  p.json = [&] { return report::straggler_json(*r, p.extras()); };
+  p.prometheus = [&] { return report::straggler_prometheus(*r); };
+  p.worth = worth(options, r->causes, r->measured_s, static_cast<int>(r->workers.size()));
+  p.baseline = *baseline;
+  return present(options, common, p);
 }
 
 int run_log(const DiagnoseOptions& options, const CommonOptions& common) {
-  const std::string& path = options.inputs.front();
-  const Result<trace::TrainerLog> log = trace::read_trainer_log(path);
-  if (!log) return report_error(log.error());
-  const Result<diagnose::LogReport> r = diagnose::find_trend(*log);
+  const auto read = [](const std::vector<std::string>& paths) -> Result<diagnose::LogReport> {
+    if (paths.size() != 1) return fail("one log is compared with one log, found " + std::to_string(paths.size()));
+    TRY_INTO(const trace::TrainerLog log, trace::read_trainer_log(paths.front()));
+    return diagnose::find_trend(log);
+  };
+  const Result<diagnose::LogReport> r = read(options.inputs);
   if (!r) return report_error(r.error());
+  const auto baseline = against_baseline(options, *r, read);
+  if (!baseline) return report_error(baseline.error());
   const report::Words& words = report::Words::of(common.lang);
-  return present(options, common, {[&](report::PageForm form) { return report::log_html(*r, words, form); }, [&] { return report::log_markdown(*r, words); }, [&] { return report::log_csv(*r); }},
-                 [&] { return common.json ? report::log_json(*r) : report::log_text(*r, report::terminal_style(common.lang), common.quiet); });
+  Presenter p;
+  p.make = {[&](report::PageForm form) { return report::log_html(*r, words, form); }, [&] { return report::log_markdown(*r, words); }, [&] { return report::log_csv(*r); }};
+  p.text = [&] { return report::log_text(*r, report::terminal_style(common.lang), common.quiet); };
+  p.json = [&] { return report::log_json(*r, p.extras()); };
+  p.prometheus = [&] { return report::log_prometheus(*r); };
+  if (r->seconds_known) p.worth = worth(options, r->causes, r->mean_s, 1);
+  p.baseline = *baseline;
+  return present(options, common, p);
 }
 
 int run_dumps(const DiagnoseOptions& options, const CommonOptions& common) {
+  if (!options.baseline.empty()) return report_error({"flight recorder dumps tell of one hang: there is nothing to compare them with", {}, {"leave --baseline out"}});
   std::vector<trace::FlightDump> dumps;
   for (const std::string& path : options.inputs) {
     Result<trace::FlightDump> dump = trace::read_flight_dump(path);
@@ -113,15 +190,16 @@ int run_dumps(const DiagnoseOptions& options, const CommonOptions& common) {
   const Result<diagnose::HangReport> r = diagnose::find_hang(std::move(dumps));
   if (!r) return report_error(r.error());
   const report::Words& words = report::Words::of(common.lang);
-  return present(options, common, {[&](report::PageForm form) { return report::hang_html(*r, words, form); }, [&] { return report::hang_markdown(*r, words); }, [&] { return report::hang_csv(*r); }},
-                 [&] { return common.json ? report::hang_json(*r) : report::hang_text(*r, report::terminal_style(common.lang), common.quiet); });
+  Presenter p;
+  p.make = {[&](report::PageForm form) { return report::hang_html(*r, words, form); }, [&] { return report::hang_markdown(*r, words); }, [&] { return report::hang_csv(*r); }};
+  p.text = [&] { return report::hang_text(*r, report::terminal_style(common.lang), common.quiet); };
+  p.json = [&] { return report::hang_json(*r); };
+  p.prometheus = [&] { return report::hang_prometheus(*r); };
+  return present(options, common, p);
 }
 
 /// All files of one job have one format, except that both kinds of trace may stand together.
-int run(const DiagnoseOptions& options, const CommonOptions& common) {
-  std::vector<std::string> read = options.inputs;
-  read.push_back(options.cluster);
-  if (const auto safe = check_reports(options.files, common, std::move(read)); !safe) return report_error(safe.error());
+int run_formats(const DiagnoseOptions& options, const CommonOptions& common) {
   std::size_t timelines = 0;
   std::size_t dumps = 0;
   std::size_t logs = 0;
@@ -141,15 +219,42 @@ int run(const DiagnoseOptions& options, const CommonOptions& common) {
   return run_traces(options, common);
 }
 
+int run(const DiagnoseOptions& given, const CommonOptions& common) {
+  DiagnoseOptions options = given;
+  if (options.follow.asked) {
+    if (!options.baseline.empty()) return report_error({"--follow watches a running job: it takes no --baseline", {}, {"compare the finished log instead"}});
+    options.follow.prometheus = options.prometheus;
+    return follow_logs(options.inputs, options.follow, common);
+  }
+  for (std::vector<std::string>* list : {&options.inputs, &options.baseline}) {
+    Result<std::vector<std::string>> opened = with_folders_opened(*list);
+    if (!opened) return report_error(opened.error());
+    *list = std::move(*opened);
+  }
+  std::vector<std::string> read = options.inputs;
+  read.insert(read.end(), options.baseline.begin(), options.baseline.end());
+  read.push_back(options.cluster);
+  if (const auto safe = check_output(options.prometheus, read); !safe) return report_error(safe.error());
+  if (const auto safe = check_reports(options.files, common, std::move(read)); !safe) return report_error(safe.error());
+  return run_formats(options, common);
+}
+
 }  // namespace
 
 void add_diagnose(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<DiagnoseOptions>();
   CLI::App* command = app.add_subcommand("diagnose", "Real traces of a job: where the time goes, who waits for whom, why");
   add_common(*command, common, Speaks::kEnglishAndRussian);
-  command->add_option("inputs", options->inputs, "traces of one job's ranks (Kineto or Chrome JSON, plain, gz or zst; Nsight SQLite), or its NCCL flight recorder dumps, or one timeline of operations, or a trainer's log")->required();
+  command->add_option("inputs", options->inputs, "traces of one job's ranks (Kineto or Chrome JSON, plain, gz or zst; Nsight SQLite), or its NCCL flight recorder dumps, or one timeline of operations, or a trainer's log; a folder stands for its files")->required();
   command->add_option("--cluster", options->cluster, "the job's wiring (cluster file or catalogue name): what its collectives should reach");
   command->add_option("--hosts", options->hosts, "number of hosts, with a catalogue name")->check(CLI::Range(1, 1 << 20));
+  command->add_option("--baseline", options->baseline, "the same of an earlier run: what made the job slower since; exit code 1 if it is. A file or a folder; may be repeated")->allow_extra_args(false);
+  command->add_option("--tolerance", options->tolerance, "share of the step time by which it may have grown (0.05)")->check(CLI::Range(0.0, 10.0));
+  command->add_option("--tokens-per-step", options->prices.tokens_per_step, "tokens of a step, all ranks together: tokens/s now and without each cause")->check(CLI::Range(0.0, 1e15));
+  command->add_option("--price", options->prices.per_accelerator_hour, "price of an accelerator for an hour, in any currency: what each cause costs a day")->check(CLI::Range(0.0, 1e9));
+  command->add_option("--gpus", options->prices.accelerators, "accelerators that are paid for (the ranks of the traces)")->check(CLI::Range(1, 1 << 24));
+  command->add_option("--prometheus", options->prometheus, "also write the result as metrics for Prometheus' textfile collector; the file is replaced at once");
+  add_follow_options(*command, options->follow);
   add_report_options(*command, options->files);
   command->callback([options, &common, &action] {
     action = [options, &common] { return run(*options, common); };

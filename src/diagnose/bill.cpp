@@ -41,6 +41,8 @@ void add_owned(std::vector<Owned>& line, Interval span, std::int32_t event) {
   if (span.begin_ns < span.end_ns) line.push_back({span, event});
 }
 
+bool is_send(std::string_view name) { return name.size() >= 5 && name.substr(name.size() - 5) == ":send"; }
+
 class Tiler {
  public:
   Tiler(const RankTrace& trace, const CommunicationView& view, const Interval& window)
@@ -81,19 +83,43 @@ class Tiler {
   }
 
  private:
+  /// Where the host's operators stand for a device, a thread that loads data does not wait for transfers beside it, and a
+  /// message that was sent and not yet asked for holds nobody up while something else is waited for.
+  void settle_host_communication(const std::vector<Owned>& sends) {
+    Intervals waited;
+    for (const Owned& c : comm_) waited.push_back(c.span);
+    for (const Owned& s : sends) {
+      for (const Interval& free : without({s.span}, waited)) comm_.push_back({free, s.event});
+    }
+    std::stable_sort(comm_.begin(), comm_.end(), [](const Owned& a, const Owned& b) { return a.span.begin_ns < b.span.begin_ns; });
+    std::vector<Owned> all;
+    for (const Owned& c : comm_) {
+      for (const Interval& part : without({c.span}, host_.data_loader)) add_owned(all, part, c.event);
+    }
+    comm_ = std::move(all);
+  }
+
   void collect() {
     const trace::DeviceEvents& d = trace_.device;
+    std::vector<Owned> sends;
     for (std::size_t i = 0; i < d.size(); ++i) {
       const Interval span{std::max(d.start_ns[i], window_.begin_ns), std::min(d.end_ns[i], window_.end_ns)};
       if (span.begin_ns >= span.end_ns) continue;
       const auto event = static_cast<std::int32_t>(i);
       switch (d.work[i]) {
         case Work::kCompute: add_owned(work_, span, event); break;
-        case Work::kCommunication: add_owned(comm_, span, event); break;
+        case Work::kCommunication:
+          if (d.device[i] < 0 && is_send(trace_.names[d.name[i]])) {
+            sends.push_back({span, event});
+          } else {
+            add_owned(comm_, span, event);
+          }
+          break;
         case Work::kCopy:
         case Work::kSet: add_owned(copy_, span, event); break;
       }
     }
+    if (d.size() > 0 && d.device.front() < 0) settle_host_communication(sends);
   }
 
   void add(const Segment& segment) { segments_.push_back(segment); }

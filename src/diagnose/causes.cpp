@@ -23,13 +23,16 @@ namespace {
 constexpr double kWorthNaming = 0.02;   // of the measured time
 constexpr double kReplayError = 0.02;   // above it the replay does not explain the measurement, and says so
 
-/// The time in which all ranks are recorded, from the first rank's first step where steps are known.
+/// From the first rank's beginning to the last one's end: of the steps where all ranks have equally many, else of the work.
 std::optional<Interval> common_window(const std::vector<RankTrace>& traces, const Diagnosis& d) {
+  const std::size_t steps = d.ranks.empty() ? 0 : d.ranks.front().steps.size();
+  const bool stepped = steps > 0 && std::all_of(d.ranks.begin(), d.ranks.end(), [steps](const RankResult& r) { return r.steps.size() == steps; });
   std::optional<Interval> window;
   for (std::size_t m = 0; m < traces.size(); ++m) {
     if (traces[m].device.size() == 0) return std::nullopt;
-    const DeviceTime& t = d.ranks[m].time;
-    const Interval own{t.start_ns, t.start_ns + t.span_ns};
+    const RankResult& r = d.ranks[m];
+    const Interval own = stepped ? Interval{r.steps.front().window.begin_ns, r.steps.back().window.end_ns}
+                                 : Interval{r.time.start_ns, r.time.start_ns + r.time.span_ns};
     window = window ? Interval{std::min(window->begin_ns, own.begin_ns), std::max(window->end_ns, own.end_ns)} : own;
   }
   return window && window->begin_ns < window->end_ns ? window : std::nullopt;
@@ -61,6 +64,21 @@ Bill largest(const Diagnosis& d, Pick pick) {
   return static_cast<Bill>(best);
 }
 
+/// The one rank on which the host's part is more than twice what it is on the median rank; "host" where it is several.
+std::string where_of_host(const Diagnosis& d, bool (*counts)(HostPart)) {
+  std::vector<std::int64_t> part;
+  for (const RankResult& r : d.ranks) {
+    part.push_back(0);
+    for (int p = 0; p < kHostPartCount; ++p) part.back() += counts(static_cast<HostPart>(p)) ? r.bill.host_ns[static_cast<std::size_t>(p)] : 0;
+  }
+  std::vector<std::int64_t> sorted = part;
+  std::sort(sorted.begin(), sorted.end());
+  constexpr std::size_t kFewest = 3;  // ranks among which one can stand out
+  if (part.size() < kFewest || sorted.back() <= 2 * sorted[sorted.size() / 2] || sorted[sorted.size() - 2] > sorted.back() / 2) return "host";
+  const auto at = static_cast<std::size_t>(std::max_element(part.begin(), part.end()) - part.begin());
+  return "rank " + std::to_string(d.ranks[at].rank);
+}
+
 std::string wire_remedy(Bill dimension) {
   switch (dimension) {
     case Bill::kTensor: return "keep tensor parallelism inside a host; Megatron-LM --sequence-parallel --tp-comm-overlap with CUDA_DEVICE_MAX_CONNECTIONS=1";
@@ -83,7 +101,7 @@ Words words_of_stage(const Replay& replay, const Diagnosis& d) {
 }
 
 Words words_of(Removable kind, const Replay& replay, const Diagnosis& d) {
-  char text[160];
+  char text[200];
   switch (kind) {
     case Removable::kSlowRank: {
       if (!replay.heavy_stage().empty()) return words_of_stage(replay, d);
@@ -106,18 +124,47 @@ Words words_of(Removable kind, const Replay& replay, const Diagnosis& d) {
           part = p;
         }
       }
-      if (part == HostPart::kSynchronise) return {"host", "host", "Devices idle behind synchronising calls of the host", "remove .item(), .cpu() and nonzero from the step; log every N steps; non_blocking=True"};
-      if (part == HostPart::kCheckpoint) return {"host", "host", "Devices idle while a checkpoint is written", "torch.distributed.checkpoint.async_save; Megatron-LM --async-save"};
-      return {"host", "host", "Devices idle because the host launches too slowly", "torch.compile(mode=\"reduce-overhead\") or CUDA graphs; larger micro-batches; fused optimizer (fused=True)"};
+      const std::string where = where_of_host(d, [](HostPart p) { return p != HostPart::kDataLoader; });
+      if (part == HostPart::kSynchronise) return {"host", where, "Devices idle behind synchronising calls of the host", "remove .item(), .cpu() and nonzero from the step; log every N steps; non_blocking=True"};
+      if (part == HostPart::kCheckpoint) return {"host", where, "Devices idle while a checkpoint is written", "torch.distributed.checkpoint.async_save; Megatron-LM --async-save"};
+      return {"host", where, "Devices idle because the host launches too slowly", "torch.compile(mode=\"reduce-overhead\") or CUDA graphs; larger micro-batches; fused optimizer (fused=True)"};
     }
     case Removable::kDataLoader:
-      return {"data-loader", "host", "Devices idle while the data loader works", "DataLoader(num_workers=…, pin_memory=True, persistent_workers=True, prefetch_factor=4); copy with non_blocking=True"};
+      return {"data-loader", where_of_host(d, [](HostPart p) { return p == HostPart::kDataLoader; }), "Devices idle while the data loader works", "DataLoader(num_workers=…, pin_memory=True, persistent_workers=True, prefetch_factor=4); copy with non_blocking=True"};
     case Removable::kWire: {
       const Bill dimension = largest(d, [](Bill b) {
         return b == Bill::kTensor || b == Bill::kContext || b == Bill::kExpert || b == Bill::kPipeline || b == Bill::kDataGather || b == Bill::kDataReduce;
       });
       std::string dim(simulate::name(dimension));
       return {"wire", dim, "Exposed transfers, most of them of " + dim, wire_remedy(dimension)};
+    }
+    case Removable::kSlowWire: {
+      // The operation and size that loses most against the wiring, by what it loses.
+      std::map<std::string, std::pair<double, double>> lost;  // achieved and expected bus bandwidth of each, summed
+      for (const MatchedCollective& c : d.collectives) {
+        const double achieved = c.bus_bytes_per_s();
+        if (achieved <= 0 || c.expected_bus_bytes_per_s <= achieved) continue;
+        auto& [a, e] = lost[std::string(collective::name(c.op)) + " of group " + c.group];
+        a += achieved;
+        e += c.expected_bus_bytes_per_s;
+      }
+      const auto worst = std::min_element(lost.begin(), lost.end(), [](const auto& a, const auto& b) { return a.second.first * b.second.second < b.second.first * a.second.second; });
+      const std::string where = worst == lost.end() ? "network" : worst->first;
+      const double share = worst == lost.end() ? 1 : worst->second.first / worst->second.second;
+      std::snprintf(text, sizeof text, "Transfers are slower than the wiring allows, worst %.90s at %.0f %% of it", where.c_str(), 100 * share);
+      return {"slow-wire", where, text,
+              "find the slow link: chokepoint measure --network, ibdiagnet, nccl-tests between pairs of hosts; NCCL_DEBUG=INFO says which NICs and transport are used"};
+    }
+    case Removable::kEarly: {
+      std::size_t early = 0;
+      std::size_t all = 0;
+      for (const MatchedCollective& c : d.collectives) {
+        early += c.early ? 1 : 0;
+        all += c.early || (c.op == collective::Op::kAllReduce && c.dimension == Bill::kDataReduce) ? 1 : 0;
+      }
+      std::snprintf(text, sizeof text, "Gradients are reduced in every micro-step: %zu of %zu reductions are not the last of their step", early, all);
+      return {"accumulation-sync", "data-reduce", text,
+              "reduce once a step: model.no_sync() around all but the last micro-step (Accelerate: accelerator.accumulate(model); Lightning: accumulate_grad_batches)"};
     }
     case Removable::kCopies:
       return {"copies", "device", "Memory copies run while nothing computes", "pinned memory with non_blocking=True, prefetch on a stream of its own"};
@@ -135,7 +182,14 @@ void find_causes(const std::vector<RankTrace>& traces, const std::vector<Communi
   for (std::size_t m = 0; m < traces.size(); ++m) segments.push_back(segments_of(traces[m], views[m], *window));
   const Replay replay(traces, segments, d.collectives, *window);
   std::size_t steps = 1;
-  for (const RankResult& r : d.ranks) steps = std::max(steps, r.steps.size());
+  std::size_t fewest = d.ranks.front().steps.size();
+  for (const RankResult& r : d.ranks) {
+    steps = std::max(steps, r.steps.size());
+    fewest = std::min(fewest, r.steps.size());
+  }
+  if (fewest > 0 && fewest < steps) {
+    d.notes.push_back({"the ranks hold different numbers of steps (" + std::to_string(fewest) + " to " + std::to_string(steps) + "): times per step are a mean over the longest recording", {}});
+  }
   d.steps = static_cast<int>(steps);
   const double per_step = 1.0 / static_cast<double>(steps);
   const double measured = static_cast<double>(window->end_ns - window->begin_ns) * 1e-9;
@@ -145,26 +199,31 @@ void find_causes(const std::vector<RankTrace>& traces, const std::vector<Communi
                            " were measured: waits that no trace explains; costs of causes are scaled to the measurement", {}});
   }
   const double scale = replayed > 0 ? measured / replayed * per_step : per_step;
-  constexpr unsigned kAll = (1u << kRemovableCount) - 1;
-  std::map<unsigned, double> times;
-  const auto time_without = [&](unsigned mask) {
-    const auto [at, fresh] = times.try_emplace(mask, 0.0);
-    if (fresh) at->second = replay.seconds_without(mask) * scale;
-    return at->second;
+  // Only classes that occur: each doubles the number of replays.
+  std::vector<Removable> kinds;
+  for (int k = 0; k < kRemovableCount; ++k) {
+    if (replay.has(static_cast<Removable>(k))) kinds.push_back(static_cast<Removable>(k));
+  }
+  const auto time_without = [&](unsigned players) {
+    unsigned mask = 0;
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+      if ((players & (1u << k)) != 0) mask |= 1u << static_cast<unsigned>(kinds[k]);
+    }
+    return replay.seconds_without(mask) * scale;
   };
   d.measured_s = measured * per_step;
-  d.ideal_s = time_without(kAll);
-  const std::vector<double> value = shapley(kRemovableCount, time_without);
-  for (int k = 0; k < kRemovableCount; ++k) {
+  d.ideal_s = time_without((1u << kinds.size()) - 1);
+  const std::vector<double> value = shapley(static_cast<int>(kinds.size()), time_without);
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
     const double without = time_without(1u << k);
-    if (value[static_cast<std::size_t>(k)] == 0 && without == d.measured_s) continue;
-    Words words = words_of(static_cast<Removable>(k), replay, d);
+    if (value[k] == 0 && without == d.measured_s) continue;
+    Words words = words_of(kinds[k], replay, d);
     Cause cause;
     cause.id = std::move(words.id);
     cause.where = std::move(words.where);
-    cause.what = words.what + " (" + percent(value[static_cast<std::size_t>(k)] / d.measured_s) + " of the time)";
+    cause.what = words.what + " (" + percent(value[k] / d.measured_s) + " of the time)";
     cause.remedy = std::move(words.remedy);
-    cause.cost_s = value[static_cast<std::size_t>(k)];
+    cause.cost_s = value[k];
     cause.step_time_without_s = without;
     d.causes.push_back(std::move(cause));
   }

@@ -9,6 +9,7 @@
 
 #include "bill.hpp"
 #include "causes.hpp"
+#include "early.hpp"
 #include "host_work.hpp"
 #include "match.hpp"
 #include "steps.hpp"
@@ -119,6 +120,47 @@ void sum_collectives(Diagnosis& d, const std::vector<RankTrace>& traces) {
   }
 }
 
+/// The part of a recording that is whole steps; all of it without steps.
+Interval stepped(const RankResult& rank) {
+  if (rank.steps.empty()) return {rank.time.start_ns, rank.time.start_ns + rank.time.span_ns};
+  return {rank.steps.front().window.begin_ns, rank.steps.back().window.end_ns};
+}
+
+void total_kernels(const RankTrace& trace, RankResult& rank) {
+  const Interval window = stepped(rank);
+  std::map<trace::NameId, OpTotal> by_name;
+  const trace::DeviceEvents& d = trace.device;
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    if (d.work[i] == trace::Work::kCommunication || d.start_ns[i] < window.begin_ns || d.start_ns[i] >= window.end_ns) continue;
+    OpTotal& total = by_name[d.name[i]];
+    total.ns += d.end_ns[i] - d.start_ns[i];
+    ++total.count;
+  }
+  for (auto& [name, total] : by_name) {
+    total.name = std::string(trace.names[name]);
+    rank.ops.push_back(std::move(total));
+  }
+  std::sort(rank.ops.begin(), rank.ops.end(), [](const OpTotal& a, const OpTotal& b) { return a.name < b.name; });
+}
+
+void total_transfers(Diagnosis& d) {
+  std::vector<std::map<std::string, OpTotal>> by_name(d.ranks.size());
+  for (const MatchedCollective& c : d.collectives) {
+    std::string name = (c.op_known ? std::string(collective::name(c.op)) : "operation") + " of group " + c.group;
+    if (c.bytes >= 0) name += ", " + format_bytes(static_cast<double>(c.bytes));
+    for (const int m : c.members) {
+      const Interval window = stepped(d.ranks[static_cast<std::size_t>(m)]);
+      if (c.last_start_ns < window.begin_ns || c.last_start_ns >= window.end_ns) continue;
+      OpTotal& total = by_name[static_cast<std::size_t>(m)][name];
+      total.ns += c.wire_ns();
+      ++total.count;
+    }
+  }
+  for (std::size_t m = 0; m < d.ranks.size(); ++m) {
+    for (auto& [name, total] : by_name[m]) d.ranks[m].ops.push_back({name, true, total.ns, total.count});
+  }
+}
+
 void bill_rank(const RankTrace& trace, const CommunicationView& view, RankResult& rank) {
   const DeviceUnions unions = device_unions(trace);
   rank.time = device_time(unions);
@@ -127,6 +169,7 @@ void bill_rank(const RankTrace& trace, const CommunicationView& view, RankResult
   std::string how;
   for (StepWindow& step : find_steps(trace, how)) rank.steps.push_back({std::move(step.name), step.window, bill_of(segments, step.window)});
   if (!rank.steps.empty() && how != "profiler steps") rank.notes.push_back("steps found by " + how);
+  total_kernels(trace, rank);
 }
 
 }  // namespace
@@ -152,10 +195,12 @@ Result<Diagnosis> diagnose(std::vector<RankTrace> traces, const Options& options
   d.collectives = match_collectives(traces);
   align_clocks(traces, d.collectives, d.ranks);
   time_collectives(traces, d.ranks, d.collectives);
+  mark_early_reductions(traces, d.collectives);
   expect_collectives(d, options);
   sum_collectives(d, traces);
   const std::vector<CommunicationView> views = communication_views(traces, d.collectives);
   parallel_for(traces.size(), [&](std::size_t m) { bill_rank(traces[m], views[m], d.ranks[m]); });
+  total_transfers(d);
   if (options.causes) find_causes(traces, views, d);
   return d;
 }

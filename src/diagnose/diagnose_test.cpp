@@ -237,6 +237,11 @@ TEST(Logs, EveryTrainersLineIsRead) {
   EXPECT_DOUBLE_EQ(steps("steps: 10 loss: 1.2 iter time (s): 2.5 samples/sec: 102.4")->steps.at(0).seconds, 2.5);
   EXPECT_DOUBLE_EQ(steps("[titan] INFO - step: 10  loss: 8.1  memory: 40GiB(42%)  tps: 5,432  tflops: 250.5  mfu: 25.3%")->steps.at(0).rate, 5432);
   EXPECT_DOUBLE_EQ(steps("  2%|2   | 12/500 [00:24<16:16,  2.00s/it]")->steps.at(0).seconds, 2);
+  EXPECT_DOUBLE_EQ(steps("[timer.py:260:stop] epoch=0/micro_step=100/global_step=50, RunningAvgSamplesPerSec=109.1, CurrSamplesPerSec=110.5")->steps.at(0).rate, 110.5);
+  EXPECT_EQ(steps("Training epoch 0, iteration 9/99 | global_step: 9 | train_step_timing in s: 2.31 | consumed_samples: 80")->steps.at(0).step, 9);
+  const auto old = steps(" iteration 5/ 10 | elapsed time per iteration (ms): 100.0 |\ntime (ms) | forward-compute: 60.0 | backward-compute: 40.0");
+  EXPECT_EQ(old->timers.at(1).name, "backward-compute");
+  EXPECT_DOUBLE_EQ(old->timers.at(1).most_s, 0.04);
   EXPECT_EQ(format(steps("hello").error()).substr(0, 48), "log: error: no line with a step's time or rate\n ");
 }
 

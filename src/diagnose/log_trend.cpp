@@ -21,7 +21,6 @@ double quantile(std::vector<double> values, double q) {
 
 double mean(const std::vector<double>& v) { return v.empty() ? 0 : std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size()); }
 
-constexpr std::size_t kFewest = 8;        // steps on each side of a change
 constexpr double kLevelChange = 0.05;     // a smaller change of level is not reported
 constexpr double kSlowStep = 1.25;        // of the median
 
@@ -36,6 +35,10 @@ class Trend {
       return fail("only " + std::to_string(times_.size()) + " steps with a time, expected at least 4", {log_.file, 0, 0});
     }
     r_.mean_s = mean(times_);
+    double square = 0;
+    for (const double t : times_) square += (t - r_.mean_s) * (t - r_.mean_s);
+    const auto n = static_cast<double>(times_.size());
+    r_.standard_error_s = std::sqrt(square / (n - 1) / n);
     r_.median_s = quantile(times_, 0.5);
     r_.p95_s = quantile(times_, 0.95);
     r_.fastest_s = quantile(times_, 0.05);
@@ -59,7 +62,7 @@ class Trend {
       numbers_.push_back(s.step);
     }
     // The first step compiles and warms up: it says nothing about the others.
-    if (times_.size() > kFewest && times_[0] > kSlowStep * quantile(times_, 0.5)) {
+    if (times_.size() > kFewestAtLevel && times_[0] > kSlowStep * quantile(times_, 0.5)) {
       times_.erase(times_.begin());
       numbers_.erase(numbers_.begin());
       r_.notes.push_back({"the first logged step is left out (start-up)", {log_.file, 0, 0}});
@@ -75,14 +78,14 @@ class Trend {
   /// The split with the least absolute deviation around both sides' medians; kept if the level changes clearly more than
   /// the steps scatter.
   void find_change() {
-    if (times_.size() < 2 * kFewest) return;
+    if (times_.size() < 2 * kFewestAtLevel) return;
     std::size_t best = 0;
     double best_gain = 0;
     // Prefix sums of capped values: single stalls must not look like a change of level.
     std::vector<double> sum(times_.size() + 1, 0);
     for (std::size_t i = 0; i < times_.size(); ++i) sum[i + 1] = sum[i] + std::min(times_[i], kSlowStep * r_.median_s + (times_[i] - r_.median_s) * 0.1);
     const double n = static_cast<double>(times_.size());
-    for (std::size_t k = kFewest; k + kFewest <= times_.size(); ++k) {
+    for (std::size_t k = kFewestAtLevel; k + kFewestAtLevel <= times_.size(); ++k) {
       const double left = sum[k] / static_cast<double>(k);
       const double right = (sum.back() - sum[k]) / (n - static_cast<double>(k));
       const double gain = static_cast<double>(k) * (n - static_cast<double>(k)) / n * (left - right) * (left - right);
@@ -127,7 +130,8 @@ class Trend {
   }
 
   void add(const char* id, std::string what, std::string remedy, double cost) {
-    if (cost <= 0) return;
+    constexpr double kRounding = 1e-9;
+    if (cost <= kRounding * r_.mean_s) return;
     r_.causes.push_back({id, "steps", std::move(what), std::move(remedy), cost, r_.mean_s - cost});
   }
 

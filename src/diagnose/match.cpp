@@ -5,8 +5,10 @@
 #include <chokepoint/trace/trace.hpp>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -23,6 +25,7 @@ namespace {
 struct Sequence {
   int member = 0;                   ///< position among the traces
   std::vector<std::size_t> events;  ///< device events, by start
+  std::ptrdiff_t shift = 0;         ///< of inferred groups: place of the first event in the numbering of the group's first sequence
 };
 
 std::string lower_letters(std::string_view text) {
@@ -142,60 +145,272 @@ std::vector<std::string> signature_of(const std::vector<RankTrace>& traces, cons
   return words;
 }
 
-std::int64_t median_duration(const std::vector<RankTrace>& traces, const Sequence& s) {
-  const trace::DeviceEvents& d = traces[static_cast<std::size_t>(s.member)].device;
+/// Which way a message goes whose kernel says so ("gloo:send"); NCCL's kernels do both.
+enum class Way { kNeither, kSend, kReceive };
+Way way_of(std::string_view kernel) {
+  const std::string word = lower_letters(kernel);
+  const auto ends = [&word](std::string_view end) { return word.size() >= end.size() && word.compare(word.size() - end.size(), end.size(), end) == 0; };
+  if (ends("sendrecv")) return Way::kNeither;
+  return ends("send") ? Way::kSend : ends("recv") ? Way::kReceive : Way::kNeither;
+}
+Way way_of(const RankTrace& t, std::size_t event) {
+  const std::int32_t c = t.device.collective[event];
+  return way_of(c >= 0 ? t.names[t.collectives[static_cast<std::size_t>(c)].op] : t.names[t.device.name[event]]);
+}
+
+/// The operations of a sequence that all members take part in.
+Sequence without_messages(const std::vector<RankTrace>& traces, const Sequence& s) {
+  const RankTrace& t = traces[static_cast<std::size_t>(s.member)];
+  Sequence rest{s.member, {}, 0};
+  for (const std::size_t i : s.events) {
+    if (way_of(t, i) == Way::kNeither) rest.events.push_back(i);
+  }
+  return rest;
+}
+
+std::int64_t median_duration(const trace::DeviceEvents& d, const Sequence& s) {
   std::vector<std::int64_t> durations;
   for (const std::size_t i : s.events) durations.push_back(d.end_ns[i] - d.start_ns[i]);
   return median(std::move(durations));
 }
 
-/// How far apart two sequences end, operation by operation, once a constant difference of clocks is taken out. Ranks of one
-/// group end together; ranks of different groups do not.
-std::int64_t misfit(const std::vector<RankTrace>& traces, const Sequence& a, const Sequence& b) {
-  std::vector<std::int64_t> differences;
-  const auto& end_a = traces[static_cast<std::size_t>(a.member)].device.end_ns;
-  const auto& end_b = traces[static_cast<std::size_t>(b.member)].device.end_ns;
-  for (std::size_t k = 0; k < a.events.size(); ++k) differences.push_back(end_a[a.events[k]] - end_b[b.events[k]]);
-  const std::int64_t offset = median(differences);
-  for (std::int64_t& d : differences) d = std::llabs(d - offset);
-  return median(std::move(differences));
+std::int64_t median_period(const trace::DeviceEvents& d, const Sequence& s) {
+  std::vector<std::int64_t> periods;
+  for (std::size_t k = 1; k < s.events.size(); ++k) periods.push_back(d.end_ns[s.events[k]] - d.end_ns[s.events[k - 1]]);
+  return median(std::move(periods));
 }
 
-/// Sequences of different ranks with the same kernels in the same order, whose operations end together.
-std::vector<std::vector<Sequence>> inferred_groups(const std::vector<RankTrace>& traces, std::vector<Sequence> nameless) {
-  std::map<std::vector<std::string>, std::vector<Sequence>> alike;
-  for (Sequence& s : nameless) alike[signature_of(traces, s)].push_back(std::move(s));
-  std::vector<std::vector<Sequence>> groups;
+/// How far apart the ends of one group's operations may lie.
+std::int64_t tolerance_of(const std::vector<RankTrace>& traces, const Sequence& s) {
   constexpr std::int64_t kTogether_ns = 100'000;  // ends of one collective spread by some microseconds; unrelated ones by far more
   constexpr std::int64_t kOfDuration = 20;        // over a slow network by up to 1/20 of their duration
+  constexpr std::int64_t kOfPeriod = 10;          // a host's threads wake late
+  const trace::DeviceEvents& d = traces[static_cast<std::size_t>(s.member)].device;
+  const bool on_host = !s.events.empty() && d.device[s.events.front()] < 0;
+  return std::max({kTogether_ns, median_duration(d, s) / kOfDuration, on_host ? median_period(d, s) / kOfPeriod : 0});
+}
+
+struct Fit {
+  std::int64_t misfit_ns = 0;
+  std::int64_t offset_ns = 0;
+};
+
+/// How far apart two sequences end, operation by operation, once a constant difference of clocks is taken out; b's first
+/// operation is a's number `shift`. Ranks of one group end together; ranks of different groups do not, and one may begin when
+/// the other is over: none then.
+std::optional<Fit> fit_at(const std::vector<RankTrace>& traces, const Sequence& a, const Sequence& b, std::ptrdiff_t shift, std::int64_t tolerance_ns) {
+  const std::size_t from_a = shift > 0 ? static_cast<std::size_t>(shift) : 0;
+  const std::size_t from_b = shift < 0 ? static_cast<std::size_t>(-shift) : 0;
+  if (from_a >= a.events.size() || from_b >= b.events.size()) return std::nullopt;
+  const std::size_t n = std::min(a.events.size() - from_a, b.events.size() - from_b);
+  std::vector<std::int64_t> differences;
+  const trace::DeviceEvents& da = traces[static_cast<std::size_t>(a.member)].device;
+  const trace::DeviceEvents& db = traces[static_cast<std::size_t>(b.member)].device;
+  for (std::size_t k = 0; k < n; ++k) differences.push_back(da.end_ns[a.events[from_a + k]] - db.end_ns[b.events[from_b + k]]);
+  const std::int64_t offset = median(differences);
+  std::size_t apart = 0;
+  for (std::size_t k = 0; k < n; ++k) {
+    const bool after = db.start_ns[b.events[from_b + k]] + offset > da.end_ns[a.events[from_a + k]] + tolerance_ns;
+    const bool before = da.start_ns[a.events[from_a + k]] > db.end_ns[b.events[from_b + k]] + offset + tolerance_ns;
+    apart += after || before ? 1 : 0;
+  }
+  constexpr std::size_t kFewApart = 10;  // one in ten: a damaged record or two
+  if (apart * kFewApart > n) return std::nullopt;
+  for (std::int64_t& d : differences) d = std::llabs(d - offset);
+  const std::int64_t misfit = median(std::move(differences));
+  return misfit <= tolerance_ns ? std::optional<Fit>({misfit, offset}) : std::nullopt;
+}
+
+/// Sequences of one group, and the kernels of the first, messages included.
+struct Inferred {
+  std::vector<std::string> signature;
+  std::vector<Sequence> sequences;
+
+  bool holds(int member) const {
+    return std::any_of(sequences.begin(), sequences.end(), [member](const Sequence& s) { return s.member == member; });
+  }
+};
+
+/// Groups whose kernels are the same in the same order, and which end together.
+std::vector<Inferred> alike_groups(const std::vector<RankTrace>& traces, const std::vector<Sequence>& nameless) {
+  std::map<std::vector<std::string>, std::vector<Sequence>> alike;
+  for (const Sequence& s : nameless) {
+    Sequence together = without_messages(traces, s);
+    if (!together.events.empty()) alike[signature_of(traces, s)].push_back(std::move(together));
+  }
+  std::vector<Inferred> groups;
   for (auto& [signature, sequences] : alike) {
     const std::size_t first_group = groups.size();
     for (Sequence& s : sequences) {
-      std::vector<Sequence>* best = nullptr;
-      std::int64_t best_misfit = std::max(kTogether_ns, median_duration(traces, s) / kOfDuration) + 1;
+      Inferred* best = nullptr;
+      std::int64_t best_misfit = 0;
       for (std::size_t g = first_group; g < groups.size(); ++g) {
-        const bool taken = std::any_of(groups[g].begin(), groups[g].end(), [&s](const Sequence& other) { return other.member == s.member; });
-        if (taken) continue;
-        const std::int64_t m = misfit(traces, groups[g].front(), s);
-        if (m < best_misfit) {
-          best_misfit = m;
-          best = &groups[g];
-        }
+        if (groups[g].holds(s.member)) continue;
+        const std::optional<Fit> fit = fit_at(traces, groups[g].sequences.front(), s, 0, tolerance_of(traces, s));
+        if (!fit || (best != nullptr && fit->misfit_ns >= best_misfit)) continue;
+        best_misfit = fit->misfit_ns;
+        best = &groups[g];
       }
       if (best != nullptr) {
-        best->push_back(std::move(s));
+        best->sequences.push_back(std::move(s));
       } else {
-        groups.push_back({std::move(s)});
+        groups.push_back({signature, {std::move(s)}});
       }
     }
   }
   return groups;
 }
 
+constexpr std::size_t kMostLost = 4;  // operations that one recording has more than another, at its ends
+
+/// Places at which the shorter list stands in the longer one.
+std::vector<std::size_t> places_of(const std::vector<std::string>& part, const std::vector<std::string>& whole) {
+  std::vector<std::size_t> places;
+  for (std::size_t at = 0; at + part.size() <= whole.size(); ++at) {
+    if (std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(at))) places.push_back(at);
+  }
+  return places;
+}
+
+std::size_t collectives_before(const std::vector<std::string>& signature, std::size_t end) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < end; ++i) count += way_of(signature[i]) == Way::kNeither ? 1 : 0;
+  return count;
+}
+
+/// Of two recordings one may lack the first or last operations of the other. Of the places that fit, the one with the least
+/// difference of clocks: recordings begin within one another's first step.
+bool merge_lacking(const std::vector<RankTrace>& traces, Inferred& longer, const Inferred& shorter) {
+  const std::size_t lost = longer.signature.size() - shorter.signature.size();
+  if (lost == 0 || lost > kMostLost || shorter.signature.size() < 2 * lost) return false;
+  for (const Sequence& s : shorter.sequences) {
+    if (longer.holds(s.member)) return false;
+  }
+  const Sequence& s = shorter.sequences.front();
+  std::optional<Fit> best;
+  std::ptrdiff_t best_shift = 0;
+  for (const std::size_t place : places_of(shorter.signature, longer.signature)) {
+    const auto shift = static_cast<std::ptrdiff_t>(collectives_before(longer.signature, place));
+    const std::optional<Fit> fit = fit_at(traces, longer.sequences.front(), s, shift, tolerance_of(traces, s));
+    if (!fit || (best && std::llabs(fit->offset_ns) >= std::llabs(best->offset_ns))) continue;
+    best = fit;
+    best_shift = shift;
+  }
+  if (!best) return false;
+  for (Sequence more : shorter.sequences) {
+    more.shift = best_shift;
+    longer.sequences.push_back(std::move(more));
+  }
+  return true;
+}
+
+/// Sequences of different ranks that do the same at the same time.
+std::vector<std::vector<Sequence>> inferred_groups(const std::vector<RankTrace>& traces, const std::vector<Sequence>& nameless) {
+  std::vector<Inferred> groups = alike_groups(traces, nameless);
+  std::stable_sort(groups.begin(), groups.end(), [](const Inferred& a, const Inferred& b) { return a.signature.size() > b.signature.size(); });
+  std::vector<Inferred> merged;
+  for (Inferred& g : groups) {
+    const bool taken = std::any_of(merged.begin(), merged.end(), [&](Inferred& longer) { return merge_lacking(traces, longer, g); });
+    if (!taken) merged.push_back(std::move(g));
+  }
+  std::vector<std::vector<Sequence>> result;
+  for (Inferred& g : merged) {
+    std::sort(g.sequences.begin(), g.sequences.end(), [](const Sequence& a, const Sequence& b) { return a.member < b.member; });
+    result.push_back(std::move(g.sequences));
+  }
+  return result;
+}
+
+/// Messages of one rank that do not say their peer.
+struct Messages {
+  std::vector<std::size_t> sent;
+  std::vector<std::size_t> received;
+};
+
+/// The least time from a send's start to its receive's end, on the clocks of both: transfer and the clocks' difference.
+std::int64_t least_passage(const RankTrace& from, const std::vector<std::size_t>& sent, const RankTrace& to, const std::vector<std::size_t>& received) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max() / 4;
+  for (std::size_t k = 0; k < std::min(sent.size(), received.size()); ++k) {
+    least = std::min(least, to.device.end_ns[received[k]] - from.device.start_ns[sent[k]]);
+  }
+  return least;
+}
+
+/// The last ones may not be over when a recording ends.
+bool as_many(const std::vector<std::size_t>& sent, const std::vector<std::size_t>& received) {
+  const std::size_t most = std::max(sent.size(), received.size());
+  const std::size_t least = std::min(sent.size(), received.size());
+  return most - least <= kMostLost && (least > 0 || most == 0);
+}
+
+bool sends_first(const RankTrace& t, const Messages& m) {
+  if (m.sent.empty() || m.received.empty()) return m.received.empty();
+  return t.device.start_ns[m.sent.front()] <= t.device.start_ns[m.received.front()];
+}
+
+void add_messages(const std::vector<RankTrace>& traces, int from, const std::vector<std::size_t>& sent, int to, const std::vector<std::size_t>& received,
+                  std::vector<MatchedCollective>& out) {
+  for (std::size_t k = 0; k < std::min(sent.size(), received.size()); ++k) {
+    MatchedCollective m;
+    m.group = "inferred messages " + std::to_string(traces[static_cast<std::size_t>(from)].rank) + " to " + std::to_string(traces[static_cast<std::size_t>(to)].rank);
+    m.inferred = true;
+    m.op = Op::kSendRecv;
+    m.op_known = true;
+    m.dimension = Bill::kPipeline;
+    m.group_size = 2;
+    m.index = static_cast<int>(k);
+    m.members = {from, to};
+    m.events = {sent[k], received[k]};
+    out.push_back(std::move(m));
+  }
+}
+
+/// Ranks that send each other as many messages as the other receives, nearest in time first.
+void pair_messages(const std::vector<RankTrace>& traces, const std::vector<Sequence>& nameless, std::vector<MatchedCollective>& out) {
+  std::map<int, Messages> by_rank;
+  for (const Sequence& s : nameless) {
+    for (const std::size_t i : s.events) {
+      const Way way = way_of(traces[static_cast<std::size_t>(s.member)], i);
+      if (way == Way::kSend) by_rank[s.member].sent.push_back(i);
+      if (way == Way::kReceive) by_rank[s.member].received.push_back(i);
+    }
+  }
+  std::set<int> paired;
+  for (const auto& [a, mine] : by_rank) {
+    if (paired.count(a) != 0) continue;
+    int best = -1;
+    std::int64_t best_slack = 0;
+    for (const auto& [b, theirs] : by_rank) {
+      if (b <= a || paired.count(b) != 0 || !as_many(mine.sent, theirs.received) || !as_many(mine.received, theirs.sent)) continue;
+      const RankTrace& ta = traces[static_cast<std::size_t>(a)];
+      const RankTrace& tb = traces[static_cast<std::size_t>(b)];
+      const std::int64_t slack = least_passage(ta, mine.sent, tb, theirs.received) + least_passage(tb, theirs.sent, ta, mine.received);
+      // Ranks of one stage do the same in the same order: of two that talk to each other, one begins by sending.
+      if (sends_first(ta, mine) == sends_first(tb, theirs)) continue;
+      if (best < 0 || slack < best_slack) {
+        best = b;
+        best_slack = slack;
+      }
+    }
+    if (best < 0) continue;
+    paired.insert(a);
+    paired.insert(best);
+    const Messages& theirs = by_rank[best];
+    add_messages(traces, a, mine.sent, best, theirs.received, out);
+    add_messages(traces, best, theirs.sent, a, mine.received, out);
+  }
+}
+
 /// Position of the first operation that all ranks recorded: sequence numbers where present, else the shortest is taken to
 /// have lost its beginning, since recordings end together but begin as each rank's profiler starts.
-std::vector<std::size_t> common_starts(const std::vector<RankTrace>& traces, const std::vector<const Sequence*>& sequences) {
+std::vector<std::size_t> common_starts(const std::vector<RankTrace>& traces, const std::vector<const Sequence*>& sequences, bool inferred) {
   std::vector<std::size_t> starts(sequences.size(), 0);
+  std::ptrdiff_t latest = 0;
+  for (const Sequence* s : sequences) latest = std::max(latest, s->shift);
+  if (std::any_of(sequences.begin(), sequences.end(), [](const Sequence* s) { return s->shift != 0; })) {
+    for (std::size_t i = 0; i < sequences.size(); ++i) starts[i] = static_cast<std::size_t>(latest - sequences[i]->shift);
+    return starts;
+  }
   const auto number = [&traces](const Sequence& s, std::size_t k) {
     const RankTrace& t = traces[static_cast<std::size_t>(s.member)];
     const std::int32_t c = t.device.collective[s.events[k]];
@@ -208,7 +423,7 @@ std::vector<std::size_t> common_starts(const std::vector<RankTrace>& traces, con
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     const Sequence& s = *sequences[i];
     if (first < 0) {
-      starts[i] = s.events.size() - shortest;
+      starts[i] = inferred ? 0 : s.events.size() - shortest;
     } else {
       while (starts[i] < s.events.size() && number(s, starts[i]) < first) ++starts[i];
     }
@@ -218,9 +433,9 @@ std::vector<std::size_t> common_starts(const std::vector<RankTrace>& traces, con
 
 void add_group(const std::vector<RankTrace>& traces, const std::vector<const Sequence*>& sequences, const std::string& label,
                const std::string& description, bool inferred, std::vector<MatchedCollective>& out) {
-  const std::vector<std::size_t> starts = common_starts(traces, sequences);
+  const std::vector<std::size_t> starts = common_starts(traces, sequences, inferred);
   std::size_t count = sequences.front()->events.size();
-  for (std::size_t i = 0; i < sequences.size(); ++i) count = std::min(count, sequences[i]->events.size() - starts[i]);
+  for (std::size_t i = 0; i < sequences.size(); ++i) count = std::min(count, sequences[i]->events.size() - std::min(starts[i], sequences[i]->events.size()));
   for (std::size_t k = 0; k < count; ++k) {
     MatchedCollective m;
     m.group = label;
@@ -251,6 +466,8 @@ bool is_symmetric(Op op) { return op == Op::kAllReduce || op == Op::kAllGather |
 
 }  // namespace
 
+bool receives(const RankTrace& trace, std::size_t event) { return way_of(trace, event) == Way::kReceive; }
+
 double MatchedCollective::bus_bytes_per_s() const {
   if (bytes <= 0 || group_size < 2 || wire_ns() <= 0 || static_cast<int>(members.size()) < group_size) return 0;
   return static_cast<double>(bytes) / (static_cast<double>(wire_ns()) * 1e-9) * collective::bus_factor(op, group_size);
@@ -266,7 +483,8 @@ std::vector<MatchedCollective> match_collectives(const std::vector<RankTrace>& t
     add_group(traces, members, description.empty() ? std::get<0>(key) : std::get<0>(key) + " " + description, description, false, out);
   }
   int number = 0;
-  for (const std::vector<Sequence>& group : inferred_groups(traces, std::move(sequences.nameless))) {
+  pair_messages(traces, sequences.nameless, out);
+  for (const std::vector<Sequence>& group : inferred_groups(traces, sequences.nameless)) {
     std::vector<const Sequence*> members;
     for (const Sequence& s : group) members.push_back(&s);
     add_group(traces, members, "inferred " + std::to_string(number++), "", true, out);
@@ -344,6 +562,44 @@ void shift(RankTrace& trace, const Alignment& a) {
   }
 }
 
+void apply(const Alignment& a, RankTrace& trace, RankResult& rank) {
+  rank.clock_error_ns = a.error_ns;
+  // One clock, unless the ends differ by more than their own spread: a difference that small is not a clock's.
+  constexpr std::int64_t kSameClock_ns = 20'000;
+  if (std::llabs(a.offset_ns) <= kSameClock_ns + 3 * a.error_ns) return;
+  rank.clock_offset_ns = -a.offset_ns;
+  rank.clock_drift = a.drift;
+  shift(trace, a);
+}
+
+/// From messages both ways between an aligned rank and one that is not: each bounds the clocks' difference from one side, as
+/// nothing arrives before it is sent.
+std::optional<Alignment> fit_messages(const std::vector<RankTrace>& traces, const std::vector<MatchedCollective>& collectives,
+                                      const std::vector<bool>& aligned, int member) {
+  constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+  std::map<int, std::pair<std::int64_t, std::int64_t>> passages;  // by peer: to the member, from it
+  for (const MatchedCollective& c : collectives) {
+    if (c.op != Op::kSendRecv || c.members.size() != 2) continue;
+    const std::size_t mine = c.members[0] == member ? 0 : 1;
+    const int peer = c.members[1 - mine];
+    if (c.members[mine] != member || !aligned[static_cast<std::size_t>(peer)]) continue;
+    const RankTrace& own = traces[static_cast<std::size_t>(member)];
+    const RankTrace& other = traces[static_cast<std::size_t>(peer)];
+    auto& [to, from] = passages.try_emplace(peer, kNone, kNone).first->second;
+    if (way_of(other, c.events[1 - mine]) == Way::kSend) to = std::min(to, own.device.end_ns[c.events[mine]] - other.device.start_ns[c.events[1 - mine]]);
+    if (way_of(own, c.events[mine]) == Way::kSend) from = std::min(from, other.device.end_ns[c.events[1 - mine]] - own.device.start_ns[c.events[mine]]);
+  }
+  std::optional<Alignment> best;
+  for (const auto& [peer, both] : passages) {
+    if (both.first == kNone || both.second == kNone) continue;
+    Alignment a;
+    a.offset_ns = (both.first - both.second) / 2;
+    a.error_ns = std::max<std::int64_t>(0, (both.first + both.second) / 2);
+    if (!best || a.error_ns < best->error_ns) best = a;
+  }
+  return best;
+}
+
 }  // namespace
 
 void align_clocks(std::vector<RankTrace>& traces, const std::vector<MatchedCollective>& collectives, std::vector<RankResult>& ranks) {
@@ -355,14 +611,15 @@ void align_clocks(std::vector<RankTrace>& traces, const std::vector<MatchedColle
     for (std::size_t m = 0; m < traces.size(); ++m) {
       if (aligned[m] || shared[m].empty()) continue;
       aligned[m] = progress = true;
-      const Alignment a = fit(std::move(shared[m]));
-      ranks[m].clock_error_ns = a.error_ns;
-      // One clock, unless the ends differ by more than their own spread: a difference that small is not a clock's.
-      constexpr std::int64_t kSameClock_ns = 20'000;
-      if (std::llabs(a.offset_ns) <= kSameClock_ns + 3 * a.error_ns) continue;
-      ranks[m].clock_offset_ns = -a.offset_ns;
-      ranks[m].clock_drift = a.drift;
-      shift(traces[m], a);
+      apply(fit(std::move(shared[m])), traces[m], ranks[m]);
+    }
+    // Where no collective reaches, messages do.
+    for (std::size_t m = 0; !progress && m < traces.size(); ++m) {
+      if (aligned[m]) continue;
+      const std::optional<Alignment> a = fit_messages(traces, collectives, aligned, static_cast<int>(m));
+      if (!a) continue;
+      aligned[m] = progress = true;
+      apply(*a, traces[m], ranks[m]);
     }
   }
 }

@@ -11,6 +11,9 @@ namespace chokepoint::diagnose {
 /// ends that coincide.
 std::vector<MatchedCollective> match_collectives(const std::vector<trace::RankTrace>& traces);
 
+/// Whether a device event receives a message, as opposed to sending one or taking part in a collective.
+bool receives(const trace::RankTrace& trace, std::size_t event);
+
 /// Shifts the traces' times onto the clock of the first one, from the ends of symmetric collectives; fills offset, drift
 /// and residual of `ranks`. Clocks that agree within their noise stay as they are.
 void align_clocks(std::vector<trace::RankTrace>& traces, const std::vector<MatchedCollective>& collectives, std::vector<RankResult>& ranks);

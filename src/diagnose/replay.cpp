@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "match.hpp"
+
 namespace chokepoint::diagnose {
 
 using simulate::Bill;
@@ -191,6 +193,19 @@ namespace {
 constexpr std::int64_t kRounding_ns = 1000;  // a stream's next operation may seem to start before the last one's end
 }
 
+namespace {
+
+/// What a transfer takes beyond what the wiring gives it.
+std::int64_t slow_part_ns(const MatchedCollective& c) {
+  if (c.expected_bus_bytes_per_s <= 0 || c.bytes <= 0 || static_cast<int>(c.members.size()) < c.group_size) return 0;
+  const double expected_ns = 1e9 * static_cast<double>(c.bytes) * collective::bus_factor(c.op, c.group_size) / c.expected_bus_bytes_per_s;
+  constexpr double kClearly = 1.3;  // expectations are good to some 10 %, and transfers share links
+  const auto wire = static_cast<double>(c.wire_ns());
+  return wire > kClearly * expected_ns ? static_cast<std::int64_t>(wire - expected_ns) : 0;
+}
+
+}  // namespace
+
 void Replay::build_meetings(const std::vector<RankTrace>& traces, const std::vector<MatchedCollective>& collectives) {
   const std::vector<Readiness> readiness(traces.begin(), traces.end());
   std::vector<std::map<std::int32_t, std::int64_t>> stream_end(traces.size());
@@ -198,6 +213,8 @@ void Replay::build_meetings(const std::vector<RankTrace>& traces, const std::vec
     if (c.members.size() < 2 || c.last_start_ns < window_.begin_ns || c.last_start_ns >= window_.end_ns) continue;
     Meeting meeting;
     meeting.wire_ns = c.wire_ns();
+    meeting.slow_ns = slow_part_ns(c);
+    meeting.early = c.early;
     for (std::size_t i = 0; i < c.members.size(); ++i) {
       const auto m = static_cast<std::size_t>(c.members[i]);
       const trace::DeviceEvents& d = traces[m].device;
@@ -208,6 +225,8 @@ void Replay::build_meetings(const std::vector<RankTrace>& traces, const std::vec
       const std::int64_t ready = queued && before->second > readiness[m].ready_ns(c.events[i]) ? readiness[m].ready_ns(c.events[i]) : start;
       Visit visit = visit_of(c.members[i], ready, d.end_ns[c.events[i]]);
       visit.stream = d.stream[c.events[i]];
+      visit.blocks = visit.blocks || receives(traces[m], c.events[i]);
+      if (c.op != collective::Op::kSendRecv) visit.later_ns = d.end_ns[c.events[i]] - c.first_end_ns;
       visit.queued = queued && ready < start;
       if (visit.queued) visit.lag_ns = std::max<std::int64_t>(0, start - std::max(ready, before->second));
       stream_end[m][visit.stream] = visit.end_ns;
@@ -295,6 +314,22 @@ struct Progress {
 
 }  // namespace
 
+bool Replay::has(Removable kind) const {
+  switch (kind) {
+    case Removable::kSlowRank: return slowest_factor_ > 1;
+    case Removable::kImbalance: return lines_.size() > 1;
+    case Removable::kWire:
+      if (std::any_of(meetings_.begin(), meetings_.end(), [](const Meeting& m) { return m.wire_ns > 0 && !m.early; })) return true;
+      break;  // or transfers whose peers are unknown
+    case Removable::kSlowWire: return std::any_of(meetings_.begin(), meetings_.end(), [](const Meeting& m) { return m.slow_ns > 0; });
+    case Removable::kEarly: return std::any_of(meetings_.begin(), meetings_.end(), [](const Meeting& m) { return m.early; });
+    default: break;
+  }
+  return std::any_of(lines_.begin(), lines_.end(), [kind](const Line& line) {
+    return std::any_of(line.pieces.begin(), line.pieces.end(), [kind](const Piece& p) { return p.kind == kind; });
+  });
+}
+
 double Replay::seconds_without(unsigned mask) const {
   const bool no_wire = (mask & (1u << static_cast<unsigned>(Removable::kWire))) != 0;
   std::vector<Progress> lines(lines_.size());
@@ -316,12 +351,20 @@ double Replay::seconds_without(unsigned mask) const {
     if (!v.queued) return ready(v);
     return std::max(ready(v), lines[static_cast<std::size_t>(v.member)].stream_end[v.stream]) + static_cast<double>(v.lag_ns);
   };
+  const bool no_slow_wire = (mask & (1u << static_cast<unsigned>(Removable::kSlowWire))) != 0;
+  const auto wire_of = [&](const Meeting& m) {
+    const std::int64_t usual = m.wire_ns - m.slow_ns;
+    return static_cast<double>((no_wire && !m.early ? 0 : usual) + (no_slow_wire ? 0 : m.slow_ns));
+  };
+  const bool no_early = (mask & (1u << static_cast<unsigned>(Removable::kEarly))) != 0;
   for (const Meeting& meeting : meetings_) {
+    if (meeting.early && no_early) continue;
     double last = 0;
     for (const Visit& v : meeting.visits) last = std::max(last, arrival(v));
-    const double end = last + (no_wire ? 0 : static_cast<double>(meeting.wire_ns));
+    const double first_end = last + wire_of(meeting);
     for (const Visit& v : meeting.visits) {
       Progress& line = lines[static_cast<std::size_t>(v.member)];
+      const double end = first_end + (no_wire && !meeting.early ? 0 : static_cast<double>(v.later_ns));
       line.stream_end[v.stream] = end;
       if (!v.blocks || v.resume < line.at) continue;
       const double reached = line.time_at(v.resume);

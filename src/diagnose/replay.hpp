@@ -11,8 +11,8 @@
 
 namespace chokepoint::diagnose {
 
-/// Classes that can be taken out; at most 8, for Shapley values.
-enum class Removable { kSlowRank, kImbalance, kHost, kDataLoader, kWire, kCopies, kIdle, kCount };
+/// Classes that can be taken out. Few of them occur in one job: Shapley values take 2^n replays.
+enum class Removable { kSlowRank, kImbalance, kHost, kDataLoader, kWire, kSlowWire, kEarly, kCopies, kIdle, kCount };
 inline constexpr int kRemovableCount = static_cast<int>(Removable::kCount);
 
 class Replay {
@@ -23,6 +23,8 @@ class Replay {
 
   /// Seconds of the window without the classes of the mask.
   double seconds_without(unsigned mask) const;
+  /// Whether there is anything of this class.
+  bool has(Removable kind) const;
   /// Position of the rank that computes longest, and how long relative to the median of all.
   int slowest_rank() const { return slowest_; }
   double slowest_factor() const { return slowest_factor_; }
@@ -45,10 +47,13 @@ class Replay {
     std::size_t arrive = 0;         ///< pieces of the line that began before it was ready
     std::int64_t offset_ns = 0;     ///< of being ready from the end of the last of them: above 0, the line stood still
     std::size_t resume = 0;         ///< pieces that began before the end
-    bool blocks = false;            ///< the line stood until the end
+    bool blocks = false;            ///< the line stood until the end, or what comes after uses what was received
+    std::int64_t later_ns = 0;      ///< its own end after the first member's
   };
   struct Meeting {
     std::int64_t wire_ns = 0;
+    std::int64_t slow_ns = 0;  ///< part of it beyond what the wiring gives; 0 where that is not known
+    bool early = false;  ///< would not take place without Removable::kEarly
     std::vector<Visit> visits;
   };
 

@@ -60,6 +60,8 @@ constexpr std::array<CategoryName, 38> kCategories = {{
 bool phase_matters(char phase) { return phase == 'X' || phase == 's' || phase == 'B' || phase == 'E'; }
 
 bool can_leave(const ChromeEvent& event) {
+  // Of metadata only the names of processes are wanted: they may say a rank.
+  if (event.phase == 'M') return !event.name.empty() && event.name != "process_name";
   if (event.phase != 0 && !phase_matters(event.phase)) return true;
   if (event.category == Category::kSkip) return true;
   // A flow's start is needed for its id alone.
@@ -111,7 +113,7 @@ Scan read_event(const char*& p, const char* end, ChromeEvent& event) {
     if (at_end) return Scan::kDone;
     if (const Scan scan = read_value(p, end, value); scan != Scan::kDone) return scan;
     store(event, key, value);
-    if ((key.size() <= 3) && can_leave(event)) {
+    if (key.size() <= 4 && can_leave(event)) {
       event.skipped = event.category != Category::kFlow;
       return skip_container(p, end);
     }

@@ -12,6 +12,7 @@
 #include "chrome_event.hpp"
 #include "finish.hpp"
 #include "source.hpp"
+#include "split.hpp"
 
 namespace chokepoint::trace {
 
@@ -64,9 +65,11 @@ class Window {
 
 class ChromeReader {
  public:
-  ChromeReader(ByteSource& source, const std::string& file) : window_(source) { trace_.file = file; }
+  /// `split`: several ranks in the file become several traces; else all of it is one.
+  ChromeReader(ByteSource& source, const std::string& file, bool split) : window_(source), split_(split) { trace_.file = file; }
 
-  Result<RankTrace> read() {
+  /// At least one trace.
+  Result<std::vector<RankTrace>> read() {
     if (!to_content()) return fail("the file is empty", {trace_.file, 0, 0}, {"expected a Chrome trace (JSON)"});
     if (*window_.p == '[') {
       ++window_.p;
@@ -259,6 +262,7 @@ class ChromeReader {
   }
 
   void store(const ChromeEvent& event) {
+    if (event.phase == 'M') return keep_process_name(event);
     if (event.category == Category::kFlow) {
       std::int64_t id = 0;
       if (event.phase == 's' && parse_integer(event.id, id)) trace_.flow_starts.push_back(static_cast<std::uint64_t>(id));
@@ -308,6 +312,23 @@ class ChromeReader {
                      : args.has_collective              ? Work::kCommunication
                                                         : work_of(d.name.back()));
     d.collective.push_back(args.has_collective ? keep_collective(args) : -1);
+    owners_.device_process.push_back(process_of(event.pid));
+  }
+
+  /// "rank 3 (stage 1)", "host of rank 3".
+  void keep_process_name(const ChromeEvent& event) {
+    const auto json = nlohmann::json::parse(event.args, nullptr, false);
+    if (!json.is_object() || !json.contains("name") || !json["name"].is_string()) return;
+    const int rank = rank_in_words(json["name"].get<std::string>());
+    if (rank >= 0) owners_.rank_of_process[process_of(event.pid)] = rank;
+  }
+
+  std::uint32_t process_of(std::string_view pid) {
+    if (pid == last_pid_ && !owners_.rank_of_process.empty()) return last_process_;
+    last_pid_.assign(pid);
+    const auto [at, fresh] = processes_.try_emplace(last_pid_, static_cast<std::uint32_t>(owners_.rank_of_process.size()));
+    if (fresh) owners_.rank_of_process.push_back(rank_in_words(pid));
+    return last_process_ = at->second;
   }
 
   static std::string_view digits_of(std::string_view text) {
@@ -364,7 +385,10 @@ class ChromeReader {
     if (thread_key_ == last_thread_key_) return last_thread_;
     const NameId id = trace_.names.intern(thread_key_);
     const auto [at, fresh] = thread_index_.try_emplace(id, static_cast<std::uint32_t>(trace_.threads.size()));
-    if (fresh) trace_.threads.push_back(id);
+    if (fresh) {
+      trace_.threads.push_back(id);
+      owners_.thread_process.push_back(process_of(event.pid));
+    }
     last_thread_key_ = thread_key_;
     last_thread_ = at->second;
     return last_thread_;
@@ -400,7 +424,7 @@ class ChromeReader {
     store_span(whole, open.start, time);
   }
 
-  Result<RankTrace> close() {
+  Result<std::vector<RankTrace>> close() {
     for (const auto& [thread, stack] : open_) {
       for (std::size_t i = 0; i < stack.size(); ++i) trace_.defects.add(Defect::kUnmatchedEnd, window_.taken());
     }
@@ -416,13 +440,23 @@ class ChromeReader {
                                                                       : 0;
     trace_.absolute_clock = has_base_ || first > kAbsoluteFrom_ns;
     trace_.clock_base_ns = base_ns_;
+    std::vector<RankTrace> traces;
+    if (split_) traces = split_by_rank(trace_, owners_);
+    for (RankTrace& trace : traces) finish(trace, base_ns_, false);
+    if (!traces.empty()) return traces;
     finish(trace_, base_ns_);
-    return std::move(trace_);
+    traces.push_back(std::move(trace_));
+    return traces;
   }
 
   static constexpr std::uint8_t kNotSeen = 255;
   Window window_;
+  bool split_;
   RankTrace trace_;
+  Owners owners_;
+  std::map<std::string, std::uint32_t> processes_;
+  std::string last_pid_;
+  std::uint32_t last_process_ = 0;
   bool in_events_ = false;
   bool has_base_ = false;
   std::int64_t base_ns_ = 0;
@@ -437,14 +471,33 @@ class ChromeReader {
 
 }  // namespace
 
+namespace {
+
+Result<RankTrace> whole(Result<std::vector<RankTrace>> traces) {
+  if (!traces) return tl::make_unexpected(std::move(traces).error());
+  return std::move(traces->front());
+}
+
+}  // namespace
+
 Result<RankTrace> read_chrome_trace(const std::string& path) {
   TRY_INTO(const std::unique_ptr<ByteSource> source, open_source(path));
-  return ChromeReader(*source, path).read();
+  return whole(ChromeReader(*source, path, false).read());
 }
 
 Result<RankTrace> read_chrome_text(std::string_view text, const std::string& file) {
   const std::unique_ptr<ByteSource> source = memory_source(text);
-  return ChromeReader(*source, file).read();
+  return whole(ChromeReader(*source, file, false).read());
+}
+
+Result<std::vector<RankTrace>> read_chrome_ranks(const std::string& path) {
+  TRY_INTO(const std::unique_ptr<ByteSource> source, open_source(path));
+  return ChromeReader(*source, path, true).read();
+}
+
+Result<std::vector<RankTrace>> read_chrome_ranks_text(std::string_view text, const std::string& file) {
+  const std::unique_ptr<ByteSource> source = memory_source(text);
+  return ChromeReader(*source, file, true).read();
 }
 
 }  // namespace chokepoint::trace

@@ -15,6 +15,7 @@ std::string_view name(Format format) {
     case Format::kFlightRecorder: return "NCCL flight recorder dump";
     case Format::kExecutionGraph: return "execution graph";
     case Format::kTrainerLog: return "trainer log";
+    case Format::kChakra: return "Chakra execution trace";
   }
   return "?";
 }
@@ -27,6 +28,8 @@ Format recognise(std::string_view head) {
   const std::size_t first = head.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   if (first == std::string_view::npos) return Format::kUnknown;
   if (head[first] == '[' && looks_like_trainer_log(head)) return Format::kTrainerLog;  // "[rank0]: step 10 ..."
+  const std::size_t inside = head[first] == '[' ? head.find_first_not_of(" \t\r\n", first + 1) : std::string_view::npos;
+  if (inside != std::string_view::npos && head[inside] != '{' && head[inside] != ']') return Format::kUnknown;  // "[2022-03-01 ...": a log's beginning
   if (head[first] == '[') return has("\"model_chunk\"") && has("\"step\"") ? Format::kOpTimeline : Format::kChromeTrace;
   if (head[first] == '{') {
     if (has("\"pg_config\"") && !has("\"traceEvents\"") && (has("\"entries\"") || has("\"pg_status\""))) return Format::kFlightRecorder;
@@ -34,27 +37,34 @@ Format recognise(std::string_view head) {
     return Format::kChromeTrace;
   }
   if (looks_like_trainer_log(head)) return Format::kTrainerLog;
-  return Format::kUnknown;
+  return looks_like_chakra(head) ? Format::kChakra : Format::kUnknown;
 }
 
 Result<Format> recognise_file(const std::string& path) {
   constexpr std::size_t kHeadBytes = 64 * 1024;
+  constexpr std::size_t kMostLogBytes = 64 * 1024 * 1024;  // trainers print their settings before the first step
   TRY_INTO(const std::string head, read_head(path, kHeadBytes));
-  return recognise(head);
+  const Format format = recognise(head);
+  if (format != Format::kUnknown || head.size() < kHeadBytes || head.find('\0') != std::string::npos) return format;
+  TRY_INTO(const std::string more, read_head(path, kMostLogBytes));
+  return looks_like_trainer_log(more) ? Format::kTrainerLog : Format::kUnknown;
 }
 
 Result<std::vector<RankTrace>> read_traces(const std::string& path) {
   TRY_INTO(const Format format, recognise_file(path));
   if (format == Format::kNsightSqlite) return read_nsight(path);
+  if (format == Format::kChakra) {
+    TRY_INTO(RankTrace trace, read_chakra(path));
+    std::vector<RankTrace> traces;
+    traces.push_back(std::move(trace));
+    return traces;
+  }
   if (format != Format::kChromeTrace) {
     return fail(format == Format::kUnknown ? std::string("not a format that diagnose knows")
                                            : "found a " + std::string(name(format)) + ", expected a trace with times",
-                {path, 0, 0}, {"known: Kineto or Chrome JSON (plain, gzip, zstd), Nsight Systems SQLite exports"});
+                {path, 0, 0}, {"known: Kineto or Chrome JSON (plain, gzip, zstd), Nsight Systems SQLite exports, Chakra execution traces"});
   }
-  TRY_INTO(RankTrace trace, read_chrome_trace(path));
-  std::vector<RankTrace> traces;
-  traces.push_back(std::move(trace));
-  return traces;
+  return read_chrome_ranks(path);
 }
 
 }  // namespace chokepoint::trace

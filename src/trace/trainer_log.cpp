@@ -67,6 +67,26 @@ std::optional<Parsed> deepspeed(std::string_view line) {
   return read ? std::optional<Parsed>({*read, "DeepSpeed"}) : std::nullopt;
 }
 
+/// "epoch=0/micro_step=100/global_step=50, RunningAvgSamplesPerSec=109.1, CurrSamplesPerSec=110.5, MemAllocated=..."
+std::optional<Parsed> deepspeed_timer(std::string_view line) {
+  const auto rate = number_after(line, "CurrSamplesPerSec");
+  if (!rate) return std::nullopt;
+  LoggedStep step;
+  step.rate = *rate;
+  const auto read = checked(number_after(line, "global_step"), step);
+  return read ? std::optional<Parsed>({*read, "DeepSpeed"}) : std::nullopt;
+}
+
+/// "Training epoch 0, iteration 9/99 | lr: ... | global_step: 9 | train_step_timing in s: 2.31 | ...", also with '='.
+std::optional<Parsed> nemo(std::string_view line) {
+  const auto s = number_after(line, "train_step_timing in s");
+  if (!s) return std::nullopt;
+  LoggedStep step;
+  step.seconds = *s;
+  const auto read = checked(number_after(line, "global_step"), step);
+  return read ? std::optional<Parsed>({*read, "NeMo"}) : std::nullopt;
+}
+
 /// "step: 10  loss: 8.1  memory: 40.1GiB(42%)  tps: 5,432  tflops: 250.31  mfu: 25.3%"
 std::optional<Parsed> torchtitan(std::string_view line) {
   auto tps = number_after(line, "tps:");
@@ -98,10 +118,32 @@ std::optional<Parsed> progress_bar(std::string_view line) {
 }
 
 std::optional<Parsed> parse_line(std::string_view line) {
-  for (const auto reader : {megatron, deepspeed, torchtitan, progress_bar}) {
+  for (const auto reader : {megatron, deepspeed, deepspeed_timer, nemo, torchtitan, progress_bar}) {
     if (const auto parsed = reader(line)) return parsed;
   }
   return std::nullopt;
+}
+
+void add_timer(std::string_view name, double least_ms, double most_ms, std::vector<TimerSpread>& timers) {
+  if (name.empty() || least_ms < 0 || most_ms < least_ms) return;
+  auto at = std::find_if(timers.begin(), timers.end(), [name](const TimerSpread& t) { return t.name == name; });
+  if (at == timers.end()) at = timers.insert(timers.end(), TimerSpread{std::string(name), 0, 0, 0});
+  ++at->count;
+  at->least_s += (least_ms * 1e-3 - at->least_s) / at->count;
+  at->most_s += (most_ms * 1e-3 - at->most_s) / at->count;
+}
+
+/// "time (ms) | forward-compute: 29189.57 | backward-compute: 76786.07" (Megatron-LM until 2022, DeepSpeed): one rank's.
+void read_timer_line(std::string_view line, std::vector<TimerSpread>& timers) {
+  constexpr std::string_view kHead = "time (ms) |";
+  const std::size_t head = line.find(kHead);
+  if (head == std::string_view::npos) return;
+  for (const std::string_view part : split(line.substr(head + kHead.size()), '|')) {
+    const std::size_t colon = part.rfind(':');
+    if (colon == std::string_view::npos) continue;
+    const auto ms = to_number(trim(part.substr(colon + 1)));
+    if (ms) add_timer(trim(part.substr(0, colon)), *ms, *ms, timers);
+  }
 }
 
 /// Megatron-LM's "    forward-compute ....: (1071.05, 1103.58)": milliseconds of the fastest and slowest rank.
@@ -114,13 +156,7 @@ void read_timer(std::string_view line, std::vector<TimerSpread>& timers) {
   if (both.size() != 2) return;
   const auto least = to_number(trim(both[0]));
   const auto most = to_number(trim(both[1]));
-  if (!least || !most || *least < 0 || *most < *least) return;
-  const std::string name(trim(line.substr(0, dots)));
-  auto at = std::find_if(timers.begin(), timers.end(), [&name](const TimerSpread& t) { return t.name == name; });
-  if (at == timers.end()) at = timers.insert(timers.end(), TimerSpread{name, 0, 0, 0});
-  ++at->count;
-  at->least_s += (*least * 1e-3 - at->least_s) / at->count;
-  at->most_s += (*most * 1e-3 - at->most_s) / at->count;
+  if (least && most) add_timer(trim(line.substr(0, dots)), *least, *most, timers);
 }
 
 }  // namespace
@@ -132,19 +168,17 @@ bool looks_like_trainer_log(std::string_view text) {
   return false;
 }
 
-Result<TrainerLog> read_trainer_text(std::string_view text, const std::string& file) {
-  TrainerLog log;
-  log.file = file;
-  int number = 0;
+void read_trainer_lines(std::string_view text, TrainerLog& log, int& line_number) {
   for (const std::string_view raw : split_lines(text)) {
-    ++number;
+    ++line_number;
     // A progress bar overwrites its line: each carriage return begins a new state.
     for (const std::string_view part : split(raw, '\r')) {
       const std::string line = strip_ansi(part);
       read_timer(line, log.timers);
+      read_timer_line(line, log.timers);
       auto parsed = parse_line(line);
       if (!parsed) continue;
-      parsed->step.line = number;
+      parsed->step.line = line_number;
       if (log.trainer.empty()) log.trainer = std::string(parsed->trainer);
       if (!log.steps.empty() && log.steps.back().step == parsed->step.step) {
         log.steps.back() = parsed->step;
@@ -153,8 +187,15 @@ Result<TrainerLog> read_trainer_text(std::string_view text, const std::string& f
       }
     }
   }
+}
+
+Result<TrainerLog> read_trainer_text(std::string_view text, const std::string& file) {
+  TrainerLog log;
+  log.file = file;
+  int lines = 0;
+  read_trainer_lines(text, log, lines);
   if (log.steps.empty()) {
-    return fail("no line with a step's time or rate", {file, 0, 0}, {"known: Megatron-LM, DeepSpeed, torchtitan, progress bars of the Hugging Face Trainer"});
+    return fail("no line with a step's time or rate", {file, 0, 0}, {"known: Megatron-LM, DeepSpeed, NeMo, torchtitan, progress bars of the Hugging Face Trainer"});
   }
   return log;
 }

@@ -9,11 +9,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace chokepoint;
-  auto trace = trace::read_chrome_text({reinterpret_cast<const char*>(data), size}, "fuzz");
-  if (!trace) return 0;
-  std::vector<trace::RankTrace> traces;
-  traces.push_back(std::move(*trace));
-  const auto d = diagnose::diagnose(std::move(traces));
+  auto traces = trace::read_chrome_ranks_text({reinterpret_cast<const char*>(data), size}, "fuzz");
+  if (!traces) return 0;
+  const auto d = diagnose::diagnose(std::move(*traces));
   if (!d) return 0;
   for (const diagnose::RankResult& r : d->ranks) {
     if (r.bill.total_ns() != r.time.span_ns) std::abort();

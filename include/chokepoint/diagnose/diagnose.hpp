@@ -39,6 +39,14 @@ struct StepBill {
   MeasuredBill bill;
 };
 
+/// What one rank's device spent in one kernel, or in one kind of transfer of one group.
+struct OpTotal {
+  std::string name;
+  bool transfer = false;
+  std::int64_t ns = 0;  ///< summed over the recording; of transfers the wire alone
+  int count = 0;
+};
+
 struct RankResult {
   std::string file;
   int rank = 0;
@@ -52,6 +60,7 @@ struct RankResult {
   double clock_drift = 0;               ///< seconds per second, already taken out
   std::int64_t clock_error_ns = 0;      ///< residual of the alignment: no wait below it is claimed
   int late_count = 0;                   ///< collectives in which this rank came last
+  std::vector<OpTotal> ops;             ///< by name, transfers last
   trace::Defects defects;
   std::vector<std::string> notes;
 };
@@ -60,6 +69,7 @@ struct RankResult {
 struct MatchedCollective {
   std::string group;                ///< name and description, or how it was inferred
   bool inferred = false;            ///< the traces do not name the group
+  bool early = false;               ///< gradients reduced although another forward pass comes before the optimizer's step
   collective::Op op = collective::Op::kAllReduce;
   bool op_known = false;
   simulate::Bill dimension = simulate::Bill::kDataReduce;

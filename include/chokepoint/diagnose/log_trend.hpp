@@ -8,6 +8,9 @@
 
 namespace chokepoint::diagnose {
 
+/// Steps that must stand on each side of a change of level.
+inline constexpr std::size_t kFewestAtLevel = 8;
+
 struct LogReport {
   std::string file;
   std::string trainer;
@@ -16,6 +19,7 @@ struct LogReport {
   double mean_s = 0;
   double median_s = 0;
   double p95_s = 0;
+  double standard_error_s = 0;  ///< of the mean; 0: fewer than 3 steps
   double fastest_s = 0;         ///< 5th percentile: what the job can do
   std::int64_t change_step = -1;  ///< first step at the new level; -1: no change
   double before_s = 0;

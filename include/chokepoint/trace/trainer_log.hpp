@@ -33,6 +33,9 @@ struct TrainerLog {
   std::vector<TimerSpread> timers;
 };
 
+/// Reads more lines into `log`; `line` counts them over all calls. For logs that grow.
+void read_trainer_lines(std::string_view text, TrainerLog& log, int& line);
+
 /// Whether a line of the text reads as one of the known trainers'.
 bool looks_like_trainer_log(std::string_view text);
 /// An error when no line can be read.
