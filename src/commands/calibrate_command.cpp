@@ -31,6 +31,7 @@ Result<calibrate::Machine> machine_of(const CalibrateOptions& options) {
   const job::Options& values = options.job.values;
   if (values.cluster) {
     TRY_INTO(machine.cluster, job::resolve_cluster(*values.cluster, ".", values.hosts, values.gpus, values.accelerator));
+    if (values.network) { TRY_INTO([[maybe_unused]] const bool used, job::apply_network(*machine.cluster, *values.network, ".")); }
   }
   if (values.accelerator) { TRY_INTO(machine.accelerator, hardware::find_accelerator(*values.accelerator)); }
   if (machine.cluster && !machine.accelerator && !machine.cluster->hosts.empty()) {

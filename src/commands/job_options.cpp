@@ -18,6 +18,7 @@ void add_job_options(CLI::App& command, JobOptions& o) {
 void add_job_values(CLI::App& command, JobOptions& o) {
   command.add_option("--model", o.values.model, "catalogue name or path of a Hugging Face config.json");
   command.add_option("--cluster", o.values.cluster, "catalogue name, cluster file, or what nvidia-smi topo -m or NCCL printed");
+  command.add_option("--network", o.values.network, "what 'measure --network --save' wrote: measured rates in place of the cluster's");
   command.add_option("--accelerator", o.values.accelerator, "name of the accelerator, where the wiring does not say it");
   command.add_option("--hosts", o.values.hosts, "number of hosts");
   command.add_option("--gpus", o.values.gpus, "number of accelerators used (all of the cluster by default)");
@@ -76,7 +77,7 @@ std::vector<std::string> with_files_they_name(std::vector<std::string> files) {
 }
 
 std::vector<std::string> input_files(const JobOptions& options) {
-  return with_files_they_name({options.file, options.values.model.value_or(""), options.values.cluster.value_or("")});
+  return with_files_they_name({options.file, options.values.model.value_or(""), options.values.cluster.value_or(""), options.values.network.value_or("")});
 }
 
 }  // namespace chokepoint::commands

@@ -90,6 +90,7 @@ void add_predict(CLI::App& app, CommonOptions& common, Action& action) {
   add_report_options(*command, options->files);
   command->callback([options, &common, &action] {
     action = [options, &common] {
+      options->timed.network = options->job.values.network.value_or("");
       if (!options->timed.plan.empty()) return predict_timed(options->timed, common);
       bool fits = true;
       const Result<std::string> text = predict(*options, common, fits);

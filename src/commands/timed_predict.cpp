@@ -28,7 +28,6 @@ Result<std::string> predict(const TimedOptions& options, const CommonOptions& co
 
 void add_timed_options(CLI::App& command, TimedOptions& options) {
   command.add_option("--timed", options.plan, "steps whose computations take given times (docs/models/gloo.md), on the network of --network");
-  command.add_option("--network", options.network, "what 'measure --network --save' wrote");
 }
 
 int predict_timed(const TimedOptions& options, const CommonOptions& common) {

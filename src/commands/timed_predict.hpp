@@ -9,7 +9,7 @@ namespace chokepoint::commands {
 
 struct TimedOptions {
   std::string plan;
-  std::string network;
+  std::string network;   ///< the job options' --network
 };
 void add_timed_options(CLI::App& command, TimedOptions& options);
 int predict_timed(const TimedOptions& options, const CommonOptions& common);

@@ -3,6 +3,7 @@
 #include <chokepoint/base/text.hpp>
 #include <chokepoint/base/yaml.hpp>
 #include <chokepoint/job/read_job.hpp>
+#include <chokepoint/wiring/measured_network.hpp>
 #include <chokepoint/wiring/wiring.hpp>
 
 #include <algorithm>
@@ -139,6 +140,10 @@ Result<topology::Cluster> read_cluster(const Fields& fields, const Options& opti
   TRY_INTO(const auto accelerator, fields.text("accelerator", options.accelerator));
   Result<topology::Cluster> found = resolve_cluster(*name, fields.directory, hosts, gpus, accelerator);
   if (!found && found.error().pos.file.empty()) found.error().pos = fields.pos("cluster");
+  TRY_INTO(const auto network, fields.text("network", options.network));
+  if (found && network) {
+    TRY_INTO([[maybe_unused]] const bool used, apply_network(*found, *network, fields.directory));
+  }
   return found;
 }
 
@@ -262,6 +267,15 @@ Result<topology::Cluster> resolve_cluster(const std::string& name, const std::st
     cluster.notes.push_back({"fabric: the host file says nothing of it; one non-blocking switch assumed", {path, 0, 0}});
   }
   return cluster;
+}
+
+Result<bool> apply_network(topology::Cluster& cluster, const std::string& name, const std::string& base_directory) {
+  const std::string path = find_file(name, base_directory);
+  if (path.empty()) return fail("no such file: " + name, {}, {"'chokepoint measure --network --save FILE' writes one"});
+  TRY_INTO(const std::string text, read_text_file(path));
+  TRY_INTO(const topology::MeasuredNetwork network, wiring::read_measured_network(text, path));
+  wiring::use_network(cluster, network);
+  return true;
 }
 
 Result<JobFile> read_job(std::string_view text, const std::string& file, const Options& options) {

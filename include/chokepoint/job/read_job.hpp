@@ -20,6 +20,7 @@ namespace chokepoint::job {
 struct Options {
   std::optional<std::string> model;
   std::optional<std::string> cluster;
+  std::optional<std::string> network;   ///< file that `chokepoint measure --network --save` wrote
   std::optional<std::string> accelerator;
   std::optional<std::string> precision;
   std::optional<std::string> framework;
@@ -46,6 +47,9 @@ Result<JobFile> read_job(std::string_view text, const std::string& file, const O
 Result<topology::Cluster> resolve_cluster(const std::string& name, const std::string& base_directory,
                                           std::optional<int> hosts, std::optional<int> gpus,
                                           const std::optional<std::string>& accelerator);
+
+/// Puts the measured network of a file in the place of the cluster's own (wiring::use_network).
+Result<bool> apply_network(topology::Cluster& cluster, const std::string& name, const std::string& base_directory);
 
 /// "flash2", "unfused", ...
 Result<compute::AttentionKernel> parse_attention(std::string_view text, const SourcePos& pos = {});

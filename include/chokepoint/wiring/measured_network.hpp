@@ -17,4 +17,8 @@ std::string to_json(const topology::MeasuredNetwork& network);
 /// The hosts come without devices: what is inside them no network probe sees.
 topology::Fabric fabric_of(const topology::MeasuredNetwork& network);
 
+/// Puts what was measured in the place of what the cluster's fabric would give: rate of a host, hosts under one leaf,
+/// oversubscription, transport. Notes say where the two know different numbers of hosts, and which hosts are slow.
+void use_network(topology::Cluster& cluster, const topology::MeasuredNetwork& network);
+
 }  // namespace chokepoint::wiring
