@@ -64,6 +64,7 @@ class Assembler {
   void add_fabric();
   void add_measured_network();
   void hosts_from_fabric();
+  void compare_clusters();
 
   Assembly result_;
   std::vector<Record> records_;
@@ -328,16 +329,8 @@ void Assembler::add_fabric() {
 void Assembler::add_measured_network() {
   const auto* network = result_.first<MeasuredNetwork>();
   if (network == nullptr) return;
-  const Fabric measured = fabric_of(*network);
-  Fabric& fabric = result_.cluster.fabric;
-  if (fabric.kind == FabricKind::kNone) fabric = measured;
-  fabric.node_measured_bytes_per_s = measured.node_measured_bytes_per_s;
-  if (measured.oversubscription > 1) {
-    fabric.oversubscription = measured.oversubscription;
-    fabric.hosts_per_leaf = measured.hosts_per_leaf;
-  }
+  use_network(result_.cluster, *network);
   const int hosts = static_cast<int>(network->hosts.size());
-  for (const std::string& line : network->slow) result_.cluster.notes.push_back({"measured: " + line, {network->file, 0, 0}});
   if (result_.cluster.hosts.size() == 1 && result_.cluster.hosts.front().count == 1 && job_hosts_ == 0 && !result_.fabric) {
     result_.cluster.hosts.front().count = hosts;
     result_.cluster.notes.push_back({fmt::format("{} hosts by the measured network; all taken to be alike inside", hosts), {network->file, 0, 0}});
@@ -347,13 +340,40 @@ void Assembler::add_measured_network() {
   host.name = network->hosts.front().name;
   const int cpu = host.add_device({DeviceKind::kCpu, "NUMA 0", {}, {}, 0});
   Device nic{DeviceKind::kNic, "NIC0", {}, {}, {}};
-  nic.line_bytes_per_s = measured.node_measured_bytes_per_s.value_or(0);
+  nic.line_bytes_per_s = result_.cluster.fabric.node_measured_bytes_per_s.value_or(0);
   Bandwidth bandwidth;
   bandwidth.specified_bytes_per_s = hardware::pcie_bytes_per_s(4, 16).value_or(0.0);
   bandwidth.origin = "assumed: a probe of the network does not look into hosts";
   host.add_duplex(host.add_device(std::move(nic)), cpu, LinkKind::kPcie, 16, bandwidth);
   result_.cluster.hosts.push_back({std::move(host), hosts});
   result_.documents_of.emplace_back();
+}
+
+/// Files of two clusters in one call: hosts of different makes, and a log none of whose hosts the fabric knows.
+void Assembler::compare_clusters() {
+  const std::vector<HostGroup>& hosts = result_.cluster.hosts;
+  const auto words = [](const Host& host) { return fmt::format("{} has {} x {}", host.name, host.gpus().size(), host.accelerator.empty() ? "GPU" : host.accelerator); };
+  for (std::size_t i = 1; i < hosts.size(); ++i) {
+    const Host& first = hosts.front().host;
+    const Host& other = hosts[i].host;
+    const bool both = !first.gpus().empty() && !other.gpus().empty();
+    const bool makes = !first.accelerator.empty() && !other.accelerator.empty() && first.accelerator != other.accelerator;
+    if (!both || (first.gpus().size() == other.gpus().size() && !makes)) continue;
+    result_.cluster.notes.push_back({fmt::format("{}, {}: a mixed cluster, or files of two", words(first), words(other)), {other.name, 0, 0}});
+    break;  // one such pair says it
+  }
+  if (!result_.fabric) return;
+  std::set<std::string> known;
+  for (const FabricNode& node : result_.fabric->nodes) {
+    if (!node.host.empty()) known.insert(node.host.substr(0, node.host.find('.')));
+  }
+  for (const Document& document : result_.documents) {
+    const auto* log = std::get_if<NcclLog>(&document.content);
+    if (log == nullptr || log->hosts.empty() || known.empty()) continue;
+    if (std::any_of(log->hosts.begin(), log->hosts.end(), [&known](const std::string& name) { return known.count(name.substr(0, name.find('.'))) != 0; })) continue;
+    result_.contradictions.push_back({fmt::format("none of the {} hosts of this log ({}, ...) is in the fabric: files of two clusters?", log->hosts.size(), log->hosts.front()),
+                                      {result_.cluster.fabric.origin, 0, 0}, {document.file, 0, 0}});
+  }
 }
 
 Result<Assembly> Assembler::run() {
@@ -370,6 +390,7 @@ Result<Assembly> Assembler::run() {
   add_job();
   add_fabric();
   add_measured_network();
+  compare_clusters();
   return std::move(result_);
 }
 

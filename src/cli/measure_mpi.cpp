@@ -44,8 +44,7 @@ struct Stream {
   std::vector<char> data;
   std::vector<MPI_Request> requests;
   bool ended = false;              ///< sender: the last message is under way; receiver: it has come
-  double first_s = 0, last_s = 0;  ///< receiver: times of the last message of the warm part, and of the last in the window
-  double bytes = 0;                ///< received between the two
+  std::vector<measure::Arrival> arrivals;  ///< receiver: until the first after the window
 };
 
 void post(Stream& stream, std::size_t slot, bool last) {
@@ -63,14 +62,8 @@ void advance(Stream& stream, std::size_t slot, const MPI_Status& status, double 
     post(stream, slot, stream.ended);
     return;
   }
-  // Counting begins with the last message of the warm part. Were it the first after it, a receiver that the processor
-  // left alone for a while would count what piled up meanwhile without the time that it took.
-  if (now_s < kWarmShare * window_s || stream.first_s == 0) {
-    stream.first_s = now_s;
-  } else if (now_s <= window_s) {
-    stream.bytes += stream.length;
-    stream.last_s = now_s;
-  }
+  const measure::Arrival before = stream.arrivals.empty() ? measure::Arrival{} : stream.arrivals.back();
+  if (before.time_s <= window_s) stream.arrivals.push_back({now_s, before.bytes + stream.length});
   if (status.MPI_TAG >= kStopTag) stream.ended = true;
   else if (!stream.ended) post(stream, slot, false);
 }
@@ -124,10 +117,6 @@ void run_streams(std::vector<Stream>& streams, double window_s) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-double rate_of(const Stream& stream) {
-  return stream.last_s > stream.first_s ? stream.bytes / (stream.last_s - stream.first_s) : 0;
-}
-
 /// Rates of flows seen so far, the same on every rank.
 using KnownRates = std::map<std::pair<int, int>, double>;
 
@@ -137,12 +126,12 @@ std::vector<double> one_window(const Experiment& experiment, const std::vector<i
   for (std::size_t f = 0; f < lengths.size(); ++f) {
     const Flow& flow = experiment.flows[f];
     if (flow.from != me && flow.to != me) continue;
-    streams.push_back({flow.from == me, flow.from == me ? flow.to : flow.from, static_cast<int>(f), lengths[f], {}, {}, false, 0, 0, 0});
+    streams.push_back({flow.from == me, flow.from == me ? flow.to : flow.from, static_cast<int>(f), lengths[f], {}, {}, false, {}});
   }
   run_streams(streams, window_s);
   std::vector<double> rates(lengths.size(), 0);
   for (const Stream& stream : streams) {
-    if (!stream.sends) rates[static_cast<std::size_t>(stream.flow)] = rate_of(stream);
+    if (!stream.sends) rates[static_cast<std::size_t>(stream.flow)] = measure::arrival_rate(stream.arrivals, kWarmShare * window_s, window_s);
   }
   return rates;
 }

@@ -77,6 +77,23 @@ void judge_groups(MeasuredNetwork& network) {
   if (limited > 0) network.unknown.push_back("how many cables make up the way a group shares, and how flows are spread over them");
 }
 
+/// Figures whose repeats differ too much to tell small differences.
+void judge_spread(MeasuredNetwork& network) {
+  const auto judge = [&network](const std::string& what, double median, double deviation) {
+    if (median <= 0 || deviation <= kUnsteadyShare * median) return;
+    network.unknown.push_back(fmt::format("{}: repeats differ by {:.0f} % around {}, so smaller differences cannot be told apart (a busy processor or network?)", what, 100 * deviation / median, bits(median)));
+  };
+  for (const MeasuredHost& host : network.hosts) {
+    judge(host.name + " out", host.out_bytes_per_s.median, host.out_bytes_per_s.deviation);
+    judge(host.name + " in", host.in_bytes_per_s.median, host.in_bytes_per_s.deviation);
+  }
+  for (const MeasuredGroup& group : network.groups) {
+    const std::string first = network.hosts[static_cast<std::size_t>(group.hosts.front())].name;
+    judge("the way from the group of " + first + " to the others", group.out_bytes_per_s, group.out_deviation_bytes_per_s);
+    judge("the way from the others to the group of " + first, group.in_bytes_per_s, group.in_deviation_bytes_per_s);
+  }
+}
+
 void add(Comparison& comparison, const std::string& what, const Spread& before, const Spread& now, bool latency) {
   if (before.samples == 0 || now.samples == 0 || before.median <= 0) return;
   ++comparison.compared;
@@ -103,8 +120,8 @@ void compare_groups(Comparison& comparison, const MeasuredNetwork& before, const
     const std::string title = names(now, group);
     for (const MeasuredGroup& old : before.groups) {
       if (names(before, old) != title) continue;
-      add(comparison, title + " to the others", {old.out_bytes_per_s, 0, old.out_bytes_per_s > 0 ? 1 : 0}, {group.out_bytes_per_s, 0, group.out_bytes_per_s > 0 ? 1 : 0}, false);
-      add(comparison, "the others to " + title, {old.in_bytes_per_s, 0, old.in_bytes_per_s > 0 ? 1 : 0}, {group.in_bytes_per_s, 0, group.in_bytes_per_s > 0 ? 1 : 0}, false);
+      add(comparison, title + " to the others", {old.out_bytes_per_s, old.out_deviation_bytes_per_s, old.out_bytes_per_s > 0 ? 1 : 0}, {group.out_bytes_per_s, group.out_deviation_bytes_per_s, group.out_bytes_per_s > 0 ? 1 : 0}, false);
+      add(comparison, "the others to " + title, {old.in_bytes_per_s, old.in_deviation_bytes_per_s, old.in_bytes_per_s > 0 ? 1 : 0}, {group.in_bytes_per_s, group.in_deviation_bytes_per_s, group.in_bytes_per_s > 0 ? 1 : 0}, false);
     }
   }
 }
@@ -115,6 +132,7 @@ void judge(MeasuredNetwork& network) {
   judge_hosts(network);
   judge_ways(network);
   judge_groups(network);
+  judge_spread(network);
 }
 
 Comparison compare(const MeasuredNetwork& before, const MeasuredNetwork& now) {

@@ -122,6 +122,8 @@ void read_lists(const Fields& top, MeasuredNetwork& network) {
     });
     group.out_bytes_per_s = fields.number("out_bytes_per_s", 0, 1e18, 0);
     group.in_bytes_per_s = fields.number("in_bytes_per_s", 0, 1e18, 0);
+    group.out_deviation_bytes_per_s = fields.number("out_deviation_bytes_per_s", 0, 1e15, 0);
+    group.in_deviation_bytes_per_s = fields.number("in_deviation_bytes_per_s", 0, 1e15, 0);
     group.out_oversubscription = fields.number("out_oversubscription", 1, 1e9, 1);
     group.in_oversubscription = fields.number("in_oversubscription", 1, 1e9, 1);
     network.groups.push_back(std::move(group));
@@ -172,6 +174,7 @@ std::string to_json(const MeasuredNetwork& network) {
   for (const MeasuredHost& host : network.hosts) json["hosts"].push_back(host_json(host));
   for (const MeasuredGroup& group : network.groups) {
     json["groups"].push_back({{"hosts", group.hosts}, {"out_bytes_per_s", group.out_bytes_per_s}, {"in_bytes_per_s", group.in_bytes_per_s},
+                              {"out_deviation_bytes_per_s", group.out_deviation_bytes_per_s}, {"in_deviation_bytes_per_s", group.in_deviation_bytes_per_s},
                               {"out_oversubscription", group.out_oversubscription}, {"in_oversubscription", group.in_oversubscription}});
   }
   json["slow"] = network.slow;
@@ -208,6 +211,24 @@ Fabric fabric_of(const MeasuredNetwork& network) {
     fabric.oversubscription = std::max({fabric.oversubscription, group.out_oversubscription, group.in_oversubscription});
   }
   return fabric;
+}
+
+void use_network(Cluster& cluster, const MeasuredNetwork& network) {
+  const Fabric measured = fabric_of(network);
+  Fabric& fabric = cluster.fabric;
+  if (fabric.kind == FabricKind::kNone) fabric = measured;
+  fabric.node_measured_bytes_per_s = measured.node_measured_bytes_per_s;
+  if (!network.transport.empty()) fabric.transport = measured.transport;
+  if (measured.oversubscription > 1) {
+    fabric.kind = fabric.kind == FabricKind::kSingleSwitch ? FabricKind::kFatTree : fabric.kind;
+    fabric.oversubscription = measured.oversubscription;
+    fabric.hosts_per_leaf = measured.hosts_per_leaf;
+  }
+  const int probed = static_cast<int>(network.hosts.size());
+  if (const int hosts = cluster.host_count(); hosts > 1 && hosts != probed) {
+    cluster.notes.push_back({fmt::format("{} hosts were probed, the cluster has {}: all are taken to be as the slowest of those probed", probed, hosts), {network.file, 0, 0}});
+  }
+  for (const std::string& line : network.slow) cluster.notes.push_back({"measured: " + line, {network.file, 0, 0}});
 }
 
 }  // namespace chokepoint::wiring

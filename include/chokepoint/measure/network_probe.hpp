@@ -60,6 +60,15 @@ struct ProbeOptions {
   bool collectives = true;
 };
 
+/// A message that came: when, and all bytes of its flow so far.
+struct Arrival {
+  double time_s = 0;
+  double bytes = 0;
+};
+/// Bytes per second between two times; messages in order, the first after `to_s` included where there is one. Flows that
+/// share a way add up to its rate when they are given the same times (src/measure/arrival_rate.cpp).
+double arrival_rate(const std::vector<Arrival>& arrivals, double from_s, double to_s);
+
 Result<topology::MeasuredNetwork> probe_network(Runner& runner, const ProbeOptions& options);
 
 /// Rounds in which each of `count` takes part at most once and, all rounds together, every pair meets once (the circle
@@ -68,6 +77,8 @@ std::vector<std::vector<std::pair<int, int>>> tournament(int count);
 
 /// A pair counts as slowed, a host as slow, below this share of what the others reach.
 inline constexpr double kSlowShare = 0.85;
+/// Repeats that differ by more than this share of their median (as median deviation) leave small differences open.
+inline constexpr double kUnsteadyShare = 0.05;
 
 /// Hosts whose out or in rate lies below kSlowShare of the median host's, ways that are slow although both ends are not;
 /// what cannot be told apart. Fills `slow` and `unknown`.
