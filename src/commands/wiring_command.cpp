@@ -4,11 +4,15 @@
 #include <chokepoint/base/units.hpp>
 #include <chokepoint/collective/collective.hpp>
 #include <chokepoint/plan/plan.hpp>
+#include <chokepoint/report/fabric_svg.hpp>
 #include <chokepoint/report/pages.hpp>
 #include <chokepoint/wiring/wiring.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <map>
 #include <memory>
+#include <set>
 
 #include "commands.hpp"
 #include "job_options.hpp"
@@ -41,10 +45,21 @@ Result<assemble::Assembly> read_files(const WiringOptions& options, std::vector<
   if (options.live.live) {
     TRY_INTO(documents, live_documents(options.live, unseen));
   }
+  std::map<std::string, std::string> seen;  // text -> first file that has it
+  std::set<std::filesystem::path> given;
+  std::error_code ignored;
   for (const std::string& path : options.inputs) {
-    Result<std::vector<wiring::Document>> found = [&path]() -> Result<std::vector<wiring::Document>> {
-      TRY_INTO(const std::string text, read_text_file(path));
-      return wiring::read_documents(text, path);
+    const bool again = path != "-" && !given.insert(std::filesystem::weakly_canonical(path, ignored)).second;
+    if (again) {
+      if (!documents.empty()) documents.back().notes.push_back({path + " is given twice; read once", {path, 0, 0}});
+      continue;
+    }
+    Result<std::vector<wiring::Document>> found = [&]() -> Result<std::vector<wiring::Document>> {
+      TRY_INTO(std::string text, read_text_file(path));
+      TRY_INTO(std::vector<wiring::Document> read, wiring::read_documents(text, path));
+      const auto [first, fresh] = seen.emplace(std::move(text), path);
+      if (!fresh && !read.empty()) read.front().notes.push_back({"the same text as " + first->second + ": a second host like it, or one file copied?", {path, 0, 0}});
+      return read;
     }();
     if (found) documents.insert(documents.end(), std::make_move_iterator(found->begin()), std::make_move_iterator(found->end()));
     else unreadable.push_back(std::move(found).error());
@@ -182,17 +197,22 @@ Result<bool> price(report::WiringReport& report, const WiringOptions& options) {
   return true;
 }
 
-/// "KIND=FILE": yaml, dot, nccl, slurm.
-Result<bool> write_export(const assemble::Assembly& assembly, const std::string& word) {
+/// "KIND=FILE": yaml, dot, nccl, slurm, fabric-svg.
+Result<bool> write_export(const assemble::Assembly& assembly, const std::vector<findings::Finding>& found, const std::string& word) {
   const std::size_t equals = word.find('=');
   const std::string kind = word.substr(0, equals);
   const std::string path = equals == std::string::npos ? std::string("-") : word.substr(equals + 1);
   if (kind == "dot") return write_text_file(path, assemble::to_dot(assembly));
+  if (kind == "fabric-svg") {
+    const std::string picture = report::fabric_svg(assembly, found);
+    if (picture.empty()) return fail("no file shows the switches between the hosts, so there are none to draw", {}, {"add the output of ibnetdiscover, or Slurm's topology.conf"});
+    return write_text_file(path, picture);
+  }
   if (kind == "slurm") {
     TRY_INTO(const std::string text, assemble::to_slurm(assembly));
     return write_text_file(path, text);
   }
-  if (kind != "nccl" && kind != "yaml") return fail("--export takes yaml=FILE, dot=FILE, nccl=FILE or slurm=FILE, found '" + word + "'");
+  if (kind != "nccl" && kind != "yaml") return fail("--export takes yaml=FILE, dot=FILE, nccl=FILE, slurm=FILE or fabric-svg=FILE, found '" + word + "'");
   if (assembly.cluster.hosts.empty()) return fail("no file describes a host, so there is none to export");
   if (kind == "nccl") return write_text_file(path, assemble::to_nccl_xml(assembly.cluster.hosts.front().host));
   if (path == "-") return fail("--export yaml needs a file name: host files are written beside it");
@@ -260,7 +280,7 @@ Result<Outcome> run(const WiringOptions& options, const CommonOptions& common) {
     if (options.anonymise) names.apply(named);
     for (const std::string& word : options.exports) {
       TRY_INTO([[maybe_unused]] const bool safe, check_output(word.substr(std::min(word.size(), word.find('=') + 1)), with_files_they_name(options.inputs)));
-      TRY_INTO([[maybe_unused]] const bool written, write_export(named, word));
+      TRY_INTO([[maybe_unused]] const bool written, write_export(named, options.anonymise ? std::vector<findings::Finding>() : report.findings, word));
     }
   }
   Outcome outcome;
@@ -287,7 +307,7 @@ void add_wiring(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("--expect", options->expect, "all_reduce, all_gather, ...: the nccl-tests table this wiring should give; beside a measured one when its file is among the inputs");
   command->add_option("--job", options->job.file, "job file: what each finding costs a step of it");
   command->add_option("--strategy", options->job.values.strategy, "strategy of that job; the best one when left out");
-  command->add_option("--export", options->exports, "yaml=FILE, dot=FILE, nccl=FILE, slurm=FILE");
+  command->add_option("--export", options->exports, "yaml=FILE, dot=FILE, nccl=FILE, slurm=FILE, fabric-svg=FILE");
   command->add_flag("--anonymise,--anonymize", options->anonymise, "replace names, GUIDs and addresses in everything that is written");
   command->add_option("--fail-on", options->fail_on, "exit code 1 on findings of this severity: critical or warning")->check(CLI::IsMember({"critical", "warning"}));
   add_report_options(*command, options->files);
