@@ -21,7 +21,7 @@ constexpr double kBinaryShare = 0.1;
 
 bool is_binary(std::string_view text) {
   const std::string_view head = text.substr(0, 1 << 16);
-  if (head.substr(0, 2) == "\xff\xfe" || head.substr(0, 2) == "\xfe\xff") return false;
+  if (utf16_order(head) != '\0') return false;
   std::size_t strange = 0;
   std::size_t expected = 0;  // bytes of a UTF-8 character still to come
   for (const char c : head) {

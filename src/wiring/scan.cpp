@@ -118,12 +118,25 @@ std::string from_utf16(std::string_view text, bool big_endian) {
 
 }  // namespace
 
+char utf16_order(std::string_view text) {
+  if (text.substr(0, 2) == "\xff\xfe") return 'l';
+  if (text.substr(0, 2) == "\xfe\xff") return 'b';
+  // Unmarked: what our tools print is nearly all ASCII, so every other byte is NUL.
+  const std::string_view head = text.substr(0, 1024);
+  std::size_t even = 0;
+  std::size_t odd = 0;
+  for (std::size_t i = 0; i < head.size(); ++i) (i % 2 == 0 ? even : odd) += head[i] == '\0' ? 1 : 0;
+  const std::size_t most = head.size() * 4 / 10;
+  if (head.size() < 8) return '\0';
+  return odd > most && even == 0 ? 'l' : even > most && odd == 0 ? 'b' : '\0';
+}
+
 std::string plain_text(std::string_view text, const std::string& file, std::vector<Note>& notes) {
   const auto repaired = [&](std::string words) { notes.push_back({"repaired: " + std::move(words), {file, 0, 0}}); };
   if (text.substr(0, 3) == "\xef\xbb\xbf") text.remove_prefix(3);
   std::string out;
-  if (text.substr(0, 2) == "\xff\xfe" || text.substr(0, 2) == "\xfe\xff") {
-    out = from_utf16(text, text[0] == '\xfe');
+  if (const char order = utf16_order(text); order != '\0') {
+    out = from_utf16(text, order == 'b');
     repaired("UTF-16 read as text");
   } else {
     out = std::string(text);
