@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <numeric>
 #include <optional>
+#include <string_view>
 
 #include "network_state.hpp"
 
@@ -230,6 +231,12 @@ Result<Load> way_of(State& state, const HostPairs& pairs) {
   return load;
 }
 
+void say_if_unsteady(State& state, std::size_t g, std::string_view direction, const Load& load) {
+  if (load.deviation <= kUnsteadyShare * load.reached) return;
+  const std::string& host = state.network.hosts[static_cast<std::size_t>(state.network.groups[g].hosts.front())].name;
+  state.network.unknown.push_back(fmt::format("the way {} the group of {}: repeats differ by {:.0f} %, so smaller differences cannot be told apart (a busy processor or network?)", direction, host, 100 * load.deviation / load.reached));
+}
+
 /// Each host of the group with one of another, as far as there are; the fastest first, so that one slow end hides nothing.
 HostPairs outward(const State& state, std::size_t g) {
   const auto faster = [&](int a, int b) {
@@ -312,7 +319,7 @@ Result<bool> find_groups(State& state) {
     const int set = exchanger.sets().find(h);
     const auto at = std::find_if(state.network.groups.begin(), state.network.groups.end(), [&](const MeasuredGroup& group) { return group.hosts.front() == set; });
     if (at != state.network.groups.end()) at->hosts.push_back(h);
-    else if (set == h) state.network.groups.push_back({.hosts = {h}, .out_bytes_per_s = 0, .in_bytes_per_s = 0, .out_deviation_bytes_per_s = 0, .in_deviation_bytes_per_s = 0, .out_oversubscription = 1, .in_oversubscription = 1});
+    else if (set == h) state.network.groups.push_back({.hosts = {h}, .out_bytes_per_s = 0, .in_bytes_per_s = 0, .out_oversubscription = 1, .in_oversubscription = 1});
   }
   TRY_INTO([[maybe_unused]] const bool placed, place_slow_hosts(state));
   const bool found = std::any_of(state.network.groups.begin(), state.network.groups.end(), [](const MeasuredGroup& group) { return group.hosts.size() > 1; });
@@ -341,12 +348,12 @@ Result<bool> measure_groups(State& state) {
     }
     if (sent.reached > 0 && sent.reached < kFastShare * sent.possible) {
       group.out_bytes_per_s = sent.reached;
-      group.out_deviation_bytes_per_s = sent.deviation;
+      say_if_unsteady(state, g, "out of", sent);
       group.out_oversubscription = std::max(1.0, out_alone / sent.reached);
     }
     if (taken.reached > 0 && taken.reached < kFastShare * taken.possible) {
       group.in_bytes_per_s = taken.reached;
-      group.in_deviation_bytes_per_s = taken.deviation;
+      say_if_unsteady(state, g, "into", taken);
       group.in_oversubscription = std::max(1.0, in_alone / taken.reached);
     }
     limited = limited || group.out_bytes_per_s > 0 || group.in_bytes_per_s > 0;

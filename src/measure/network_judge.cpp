@@ -87,11 +87,6 @@ void judge_spread(MeasuredNetwork& network) {
     judge(host.name + " out", host.out_bytes_per_s.median, host.out_bytes_per_s.deviation);
     judge(host.name + " in", host.in_bytes_per_s.median, host.in_bytes_per_s.deviation);
   }
-  for (const MeasuredGroup& group : network.groups) {
-    const std::string first = network.hosts[static_cast<std::size_t>(group.hosts.front())].name;
-    judge("the way from the group of " + first + " to the others", group.out_bytes_per_s, group.out_deviation_bytes_per_s);
-    judge("the way from the others to the group of " + first, group.in_bytes_per_s, group.in_deviation_bytes_per_s);
-  }
 }
 
 void add(Comparison& comparison, const std::string& what, const Spread& before, const Spread& now, bool latency) {
@@ -120,8 +115,8 @@ void compare_groups(Comparison& comparison, const MeasuredNetwork& before, const
     const std::string title = names(now, group);
     for (const MeasuredGroup& old : before.groups) {
       if (names(before, old) != title) continue;
-      add(comparison, title + " to the others", {old.out_bytes_per_s, old.out_deviation_bytes_per_s, old.out_bytes_per_s > 0 ? 1 : 0}, {group.out_bytes_per_s, group.out_deviation_bytes_per_s, group.out_bytes_per_s > 0 ? 1 : 0}, false);
-      add(comparison, "the others to " + title, {old.in_bytes_per_s, old.in_deviation_bytes_per_s, old.in_bytes_per_s > 0 ? 1 : 0}, {group.in_bytes_per_s, group.in_deviation_bytes_per_s, group.in_bytes_per_s > 0 ? 1 : 0}, false);
+      add(comparison, title + " to the others", {old.out_bytes_per_s, 0, old.out_bytes_per_s > 0 ? 1 : 0}, {group.out_bytes_per_s, 0, group.out_bytes_per_s > 0 ? 1 : 0}, false);
+      add(comparison, "the others to " + title, {old.in_bytes_per_s, 0, old.in_bytes_per_s > 0 ? 1 : 0}, {group.in_bytes_per_s, 0, group.in_bytes_per_s > 0 ? 1 : 0}, false);
     }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chokepoint/wiring/document.hpp>
 
+#include "encoding.hpp"
 #include "matrix.hpp"
 #include "scan.hpp"
 

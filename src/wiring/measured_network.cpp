@@ -122,8 +122,6 @@ void read_lists(const Fields& top, MeasuredNetwork& network) {
     });
     group.out_bytes_per_s = fields.number("out_bytes_per_s", 0, 1e18, 0);
     group.in_bytes_per_s = fields.number("in_bytes_per_s", 0, 1e18, 0);
-    group.out_deviation_bytes_per_s = fields.number("out_deviation_bytes_per_s", 0, 1e15, 0);
-    group.in_deviation_bytes_per_s = fields.number("in_deviation_bytes_per_s", 0, 1e15, 0);
     group.out_oversubscription = fields.number("out_oversubscription", 1, 1e9, 1);
     group.in_oversubscription = fields.number("in_oversubscription", 1, 1e9, 1);
     network.groups.push_back(std::move(group));
@@ -174,7 +172,6 @@ std::string to_json(const MeasuredNetwork& network) {
   for (const MeasuredHost& host : network.hosts) json["hosts"].push_back(host_json(host));
   for (const MeasuredGroup& group : network.groups) {
     json["groups"].push_back({{"hosts", group.hosts}, {"out_bytes_per_s", group.out_bytes_per_s}, {"in_bytes_per_s", group.in_bytes_per_s},
-                              {"out_deviation_bytes_per_s", group.out_deviation_bytes_per_s}, {"in_deviation_bytes_per_s", group.in_deviation_bytes_per_s},
                               {"out_oversubscription", group.out_oversubscription}, {"in_oversubscription", group.in_oversubscription}});
   }
   json["slow"] = network.slow;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "encoding.hpp"
 #include "scan.hpp"
 
 #include <chokepoint/base/text.hpp>

@@ -27,8 +27,6 @@ std::string pci_address(std::string_view text);
 std::optional<std::pair<std::string_view, std::string_view>> key_value(std::string_view line);
 /// Blanks and tabs before the first other character; a tab counts as eight.
 std::size_t indent_of(std::string_view line);
-/// 'l' or 'b' for UTF-16 of that byte order, marked or not; 0 for anything else.
-char utf16_order(std::string_view text);
 /// Text as it would be without what people's tools put around it: byte order mark, UTF-16, NUL bytes, colour codes.
 /// Every repair that was needed becomes a note.
 std::string plain_text(std::string_view text, const std::string& file, std::vector<Note>& notes);

@@ -44,8 +44,6 @@ struct MeasuredGroup {
   std::vector<int> hosts;
   double out_bytes_per_s = 0;
   double in_bytes_per_s = 0;
-  double out_deviation_bytes_per_s = 0;  ///< median absolute deviation over the repeats
-  double in_deviation_bytes_per_s = 0;
   double out_oversubscription = 1;  ///< what its hosts send alone, taken together, over `out_bytes_per_s`
   double in_oversubscription = 1;
 };
