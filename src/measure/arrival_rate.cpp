@@ -12,6 +12,7 @@
 #include <chokepoint/measure/network_probe.hpp>
 
 #include <algorithm>
+#include <iterator>
 
 namespace chokepoint::measure {
 

@@ -93,7 +93,7 @@ for form in yaml xml; do
 import json, sys
 def host(name):
     h = json.load(open(name))["hosts"][0]
-    return len(h["gpus"]), len(h["nics"]), [(p["path"], round(p["bottleneck_bytes_per_s"] / 1e7)) for p in h["gpu_pairs"]]
+    return len(h["gpus"]), len(h["nics"]), [(p["path"], round(p["bytes_per_s"] / 1e7)) for p in h["gpu_pairs"]]
 one, two = host("direct.json"), host("back.json")
 if one != two:
     print("FAILED", sys.argv[1], "reads back as", two, "instead of", one)
