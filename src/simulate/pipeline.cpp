@@ -22,6 +22,15 @@ double steady_period(const std::vector<StageTimes>& stages, int micro_batches, d
   return period;
 }
 
+/// With weight gradients put off: down to the last stage, all micro-batches there, the last one's way back.
+double way_and_back(const std::vector<StageTimes>& stages, double micro_batches, double send_s) {
+  double sum = 0;
+  for (const StageTimes& s : stages) sum += s.period() - s.weight_gradient;
+  const StageTimes& last = stages.back();
+  const double hops = static_cast<double>(stages.size() - 1);
+  return sum + (micro_batches - 1) * (last.period() - last.weight_gradient) + stages.front().weight_gradient + 2 * hops * send_s;
+}
+
 /// Transfers that leave one stage for each micro-batch: an activation forwards and a gradient backwards, once for each
 /// chunk; the first and the last stage of a pipeline that does not wrap send one of the two, so with two stages each does.
 double sends_of_busiest_stage(std::size_t stages, int chunks) {
@@ -60,13 +69,16 @@ PipelineTime pipeline_time(const std::vector<StageTimes>& stages, int micro_batc
       const double v = virtual_stages;
       const double per_micro_batch = blocking ? 2 * v * send_s : 0;
       result.total = m * (slow.period() + per_micro_batch) + (p - 1) / v * mean + 2 * (p * v - 1) * send_s;
+      // Fewer micro-batches than stages: the first one's way through all chunks and back, the others a chunk behind.
+      result.total = std::max(result.total, sum + (m - 1) / v * slow.period() + 2 * (p * v - 1) * send_s);
       break;
     }
     case parallel::Schedule::kZeroBubble1:
       result.total = busy + (p - 1) * std::max(0.0, mean - 2 * slow.weight_gradient) + 2 * (p - 1) * send_s;
+      result.total = std::max(result.total, way_and_back(stages, m, send_s));
       break;
     case parallel::Schedule::kZeroBubble2:
-      result.total = busy + 2 * (p - 1) * send_s;
+      result.total = std::max(busy + 2 * (p - 1) * send_s, way_and_back(stages, m, send_s));
       break;
     case parallel::Schedule::kOneForwardOneBackward: {
       const double period = blocking ? slow.period() + 2 * send_s : steady_period(stages, micro_batches, send_s, slow.period());

@@ -84,6 +84,14 @@ TEST(Pipeline, ClosedFormAgreesWithExecutionForEvenStagesAndHeavyEnds) {
   }
 }
 
+TEST(Pipeline, FewMicroBatchesTakeTheFirstOnesWayAndBack) {
+  // Two micro-batches over 4 stages of two chunks each: the first one's 4 x 3 s, the second a chunk of 1.5 s behind.
+  EXPECT_DOUBLE_EQ(pipeline_time(even(4, 1, 2), 2, 2, Schedule::kInterleaved, 0, false).total, 13.5);
+  // Zero bubble, forward 1, backward 1 + 1 put off: 4 x 2 s down and back, 2 s for the second, 1 s put off on the first.
+  EXPECT_DOUBLE_EQ(pipeline_time(even(4, 1, 2), 2, 1, Schedule::kZeroBubble1, 0, false).total, 11);
+  EXPECT_DOUBLE_EQ(pipeline_time(even(4, 1, 2), 2, 1, Schedule::kZeroBubble2, 0, false).total, 11);
+}
+
 TEST(Pipeline, TransfersAreNotHiddenInSteadyState) {
   const std::vector<StageTimes> stages = even(4, 1, 2);
   const double expected = executed(stages, 16, 0.2);

@@ -127,36 +127,58 @@ double exposed_behind(const Buckets& b, double window_s, double slack_s, double 
   return std::max(0.0, excess + b.last - slack_s);
 }
 
+/// The same where a stage's chunks finish (or begin) one after the other: the buckets of the k chunks that come last (first)
+/// have their own pass and those of the group's micro-batches between them to hide behind. `pass_s`: all chunks of one
+/// micro-batch. Linear in k, so its ends decide.
+double exposed_in_chunks(const Buckets& b, double pass_s, const Slack& slack, double slack_s, double slowdown) {
+  double worst = 0;
+  for (const double k : {1.0, slack.chunks}) {
+    Buckets part = b;
+    part.total = b.last + (b.total - b.last) * k / slack.chunks;
+    part.count = std::max(1.0, b.count * k / slack.chunks);
+    worst = std::max(worst, exposed_behind(part, pass_s * (1 + (k - 1) * slack.group) / slack.chunks, slack_s, slowdown));
+  }
+  return worst;
+}
+
 /// Gradient reduction once per step (DDP, ZeRO-1), with the cross-replica part of HSDP-like layouts.
-double reduce_once(const StepContext& c, const StageCost& stage, double slack_s) {
+double reduce_once(const StepContext& c, const StageCost& stage, const Slack& slack) {
   const double slow = interference(c.job.accelerator, c.constants);
   const bool whole = c.software.reduces_whole;
   const Op op = c.strategy.zero == 0 || whole ? Op::kAllReduce : Op::kReduceScatter;
   const Buckets b = whole ? in_equal_buckets(c, op, stage.parameters, 1, c.software.reduce_bytes, c.groups.data)
                           : in_buckets(c, op, stage, c.software.reduce_bytes, c.groups.data);
-  if (!c.software.buckets_overlap || whole) return std::max(0.0, b.total - slack_s);
-  return exposed_behind(b, stage.backward(), slack_s, slow);
+  if (!c.software.buckets_overlap || whole) return std::max(0.0, b.total - slack.reduce_s);
+  return exposed_in_chunks(b, stage.backward(), slack, slack.reduce_s, slow);
 }
 
 /// Tensors of one layer where q, k and v are one and gate and up are one: four matrices, two norms.
 constexpr double kMergedTensors = 6;
 
-Exposed replicated(const StepContext& c, const StageCost& stage, double slack_s) {
-  Exposed e;
+/// The first bucket of updated parameters holds up the first layers; the rest hides behind the step's first forward.
+double gather_exposed(const StepContext& c, const Buckets& b, const StageCost& stage, const Slack& slack) {
   const double slow = interference(c.job.accelerator, c.constants);
+  double worst = 0;
+  for (const double k : {1.0, slack.chunks}) {
+    const double window = stage.forward() * (1 + (k - 1) * slack.group) / slack.chunks;
+    const double rest = (b.total - b.last) * k / slack.chunks;
+    worst = std::max(worst, b.last + std::max(0.0, overlapped(window, rest, slow) - window) - slack.gather_s);
+  }
+  return worst;
+}
+
+Exposed replicated(const StepContext& c, const StageCost& stage, const Slack& slack) {
+  Exposed e;
   const bool each = c.strategy.zero == 2 || c.strategy.sync_every_micro_step;
-  const double last = reduce_once(c, stage, slack_s);
+  const double last = reduce_once(c, stage, slack);
   e.reduce_s = last;
-  if (each && c.strategy.accumulate > 1) e.reduce_s += (c.strategy.accumulate - 1) * reduce_once(c, stage, 0);
+  if (each && c.strategy.accumulate > 1) e.reduce_s += (c.strategy.accumulate - 1) * reduce_once(c, stage, {});
   if (c.strategy.zero >= 1) {
     const Buckets b = c.software.step_gathers_flat
                           ? in_equal_buckets(c, Op::kAllGather, stage.parameters, 1, c.software.gather_bytes, c.groups.data)
                           : in_buckets(c, Op::kAllGather, stage, c.software.gather_bytes, c.groups.data);
     if (b.total > 0) {
-      // The first bucket holds up the first layers; the rest hides behind the next step's first forward.
-      e.gather_s = c.software.gather_overlap
-                       ? b.last + std::max(0.0, overlapped(stage.forward(), b.total - b.last, slow) - stage.forward())
-                       : b.total;
+      e.gather_s = c.software.gather_overlap ? gather_exposed(c, b, stage, slack) : b.total;
     }
     if (c.software.copies_slices) {
       e.gather_s += stage.layers * kMergedTensors * c.groups.data.ranks * c.constants.slice_copy_s;
@@ -249,10 +271,10 @@ Exposed sharded(const StepContext& c, const StageCost& stage) {
 
 }  // namespace
 
-Exposed data_parallel(const StepContext& c, const StageCost& stage, double slack_s) {
+Exposed data_parallel(const StepContext& c, const StageCost& stage, const Slack& slack) {
   if (c.groups.data.ranks <= 1) return {};
   const bool by_unit = c.strategy.zero == 3 || (c.strategy.zero == 2 && c.strategy.sharder == Sharder::kFsdp);
-  return by_unit ? sharded(c, stage) : replicated(c, stage, slack_s);
+  return by_unit ? sharded(c, stage) : replicated(c, stage, slack);
 }
 
 namespace {

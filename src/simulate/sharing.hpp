@@ -33,9 +33,16 @@ struct Exposed {
 /// that a tensor is never cut (torch/csrc/distributed/c10d/reducer.cpp). `merged`: gate and up are one tensor, and q, k, v.
 double ddp_buckets(const model::Model& model, double tensor_degree, double parameters, double cap, bool merged);
 
+/// What a pipeline gives a stage to hide behind.
+struct Slack {
+  double gather_s = 0;  ///< before its first pass, while earlier stages have the first micro-batch
+  double reduce_s = 0;  ///< after its last pass, while earlier stages finish
+  double chunks = 1;    ///< model chunks: those of the first (last) walk of a group come one after the other
+  double group = 1;     ///< micro-batches that walk together
+};
+
 /// Exposed communication of the data-parallel group over one optimizer step, for the stage given.
-/// `slack_s`: time this stage idles at the end of the step while earlier stages finish.
-Exposed data_parallel(const StepContext& context, const StageCost& stage, double slack_s);
+Exposed data_parallel(const StepContext& context, const StageCost& stage, const Slack& slack);
 
 /// The collectives that data_parallel() lays over the step, one by one.
 DataPieces data_pieces(const StepContext& context, const StageCost& stage);

@@ -172,11 +172,15 @@ Stage Predictor::Impl::stage(const StepContext& c, const LayerCost& layer, const
 void Predictor::Impl::add_data_parallel(const StepContext& c, const std::vector<Stage>& stages, Prediction& p) const {
   // A later stage ends its last backward before the earlier ones: their backward time is its slack.
   Exposed worst;
-  double slack = 0;
+  Slack slack;
+  slack.chunks = c.strategy.virtual_stages;
+  const int rest = c.strategy.accumulate % c.strategy.pipeline;
+  slack.group = c.strategy.schedule == parallel::Schedule::kInterleaved ? (rest > 0 ? rest : c.strategy.pipeline) : 1;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const Exposed e = data_parallel(c, stages[i].cost, slack);
     if (e.gather_s + e.reduce_s > worst.gather_s + worst.reduce_s) worst = e;
-    slack += stages[i].times.backward / c.strategy.virtual_stages;
+    slack.gather_s += stages[i].times.forward / c.strategy.virtual_stages;
+    slack.reduce_s += stages[i].times.backward / c.strategy.virtual_stages;
   }
   p.bill[static_cast<std::size_t>(Bill::kDataGather)] += worst.gather_s;
   p.bill[static_cast<std::size_t>(Bill::kDataReduce)] += worst.reduce_s;
