@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long does one simulated step take? GPT-3 175B from 8 to 131,072 accelerators, folded; 1,024 with every rank by
-// itself; 1,024 with jitter, which cannot fold. First the folded step is checked against the unfolded one.
+// itself; 1,024 with jitter, which cannot fold; flows hashed onto a fat tree. First the folded step is checked against the unfolded one.
 #include <benchmark/benchmark.h>
 #include <chokepoint/engine/engine.hpp>
 #include <chokepoint/wiring/wiring.hpp>
@@ -60,5 +60,27 @@ void every_rank_differs(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(step(1024, options, state));
 }
 BENCHMARK(every_rank_differs)->Unit(benchmark::kMillisecond)->Iterations(1);
+
+/// A fat tree of 32 hosts a leaf, 2:1, whose flows take cables by hash: no two groups are alike.
+void hashed_fabric(benchmark::State& state) {
+  const auto gpus = static_cast<int>(state.range(0));
+  parallel::Job job = gpt3_on(gpus);
+  job.cluster.fabric.kind = topology::FabricKind::kFatTree;
+  job.cluster.fabric.hosts_per_leaf = 32;
+  job.cluster.fabric.oversubscription = 2;
+  const auto strategy = parallel::parse_strategy(strategy_for(gpus));
+  engine::SimulateOptions options;
+  options.spread = flow::Spread::kHash;
+  for (auto _ : state) {
+    const auto s = engine::simulate_step(simulate::Predictor(job), *strategy, options);
+    if (!s) {
+      state.SkipWithError(s.error().message.c_str());
+      return;
+    }
+    state.counters["classes"] = static_cast<double>(s->fold.classes.size());
+    state.counters["links"] = static_cast<double>(s->fold.links.size());
+  }
+}
+BENCHMARK(hashed_fabric)->Arg(1024)->Arg(4096)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 }  // namespace

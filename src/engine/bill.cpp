@@ -119,9 +119,9 @@ class Biller {
     }
     if (incoming_[i].stage >= 0) {
       const Incoming& in = incoming_[i];
-      const Op& send = g_.stages[static_cast<std::size_t>(in.stage)].ops[in.op];
       const RankClass& own = fold_.classes[c_];
-      const int peer = send.work == Work::kSendForward ? own.previous : own.next;
+      const bool from_next = in.stage == (own.stage + 1) % static_cast<int>(g_.stages.size());
+      const int peer = from_next ? own.next : own.previous;
       const OpTime& t = run_.times[static_cast<std::size_t>(peer)][in.op];
       if (t.end_s >= last) {
         const double sent = std::clamp(t.start_s, from, to);

@@ -50,7 +50,8 @@ Run ran(const simulate::Pieces& pieces, const parallel::Strategy& s, bool folded
   const auto graph = build_graph(pieces, s, options);
   EXPECT_TRUE(graph) << (graph ? "" : graph.error().message);
   const Layout layout = layout_of(s);
-  const Fold fold = fold_ranks(layout, imperfections, folded);
+  const Ways ways = interfaces_only(layout, 1e9);
+  const Fold fold = fold_ranks(layout, imperfections, folded, &ways);
   auto result = run(*graph, fold, layout, imperfections, {});
   EXPECT_TRUE(result) << (result ? "" : result.error().message);
   return *result;
@@ -179,7 +180,10 @@ TEST(Engine, SymmetricRanksFoldToOneClassPerStage) {
   const Fold fold = fold_ranks(l, {}, true);
   ASSERT_EQ(fold.classes.size(), 4u);
   EXPECT_EQ(fold.classes[0].count, 128);
-  EXPECT_EQ(fold.hosts.size(), 4u);
+  const Ways ways = interfaces_only(l, 1e9);
+  const Fold shared = fold_ranks(l, {}, true, &ways);
+  EXPECT_EQ(shared.classes.size(), 4u);
+  EXPECT_EQ(shared.links.size(), 8u);  // out and in of a host of each stage
   Imperfections one;
   one.slow_ranks.push_back({5, 1.1});
   const Fold broken = fold_ranks(l, one, true);
@@ -198,9 +202,9 @@ TEST(Engine, TransfersOfOneHostShareItsInterfaces) {
   const auto graph = build_graph(p, s);
   ASSERT_TRUE(graph);
   const Layout layout = layout_of(s);
-  const Fold fold = fold_ranks(layout, {}, true);
-  const auto shared = run(*graph, fold, layout, {}, {true, 0});
-  const auto alone = run(*graph, fold, layout, {}, {false, 0});
+  const Ways ways = interfaces_only(layout, 1e9);
+  const auto shared = run(*graph, fold_ranks(layout, {}, true, &ways), layout, {}, {});
+  const auto alone = run(*graph, fold_ranks(layout, {}, true), layout, {}, {});
   ASSERT_TRUE(shared && alone);
   EXPECT_GE(shared->end_s, alone->end_s - 1e-12);
   EXPECT_GT(shared->flows, 0u);

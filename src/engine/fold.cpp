@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colour refinement from rank coordinates. Groups and neighbours of a rank follow from its number, so nothing but one
-// colour per rank, host and group is ever stored. Each round costs O(ranks x kinds of groups); rounds end when the
-// number of colours stops growing, at the latest when every rank has its own.
+// Colour refinement from rank coordinates. Groups and neighbours of a rank follow from its number, the links of its
+// transfers from the ways; one colour per rank, link and group is stored. A link's colour comes from what passes it, a
+// transfer's from its members and links, a rank's from its transfers. Rounds end when the number of colours of ranks
+// stops growing, at the latest when every rank has its own.
 #include <chokepoint/engine/fold.hpp>
 
 #include <algorithm>
 #include <map>
+#include <span>
+#include <utility>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -32,8 +35,8 @@ std::uint64_t bits(double value) {
 
 class Refiner {
  public:
-  Refiner(const Layout& layout, const Imperfections& imperfections, bool folded)
-      : l_(layout), i_(imperfections), n_(static_cast<std::size_t>(layout.ranks())), folded_(folded) {}
+  Refiner(const Layout& layout, const Imperfections& imperfections, bool folded, const Ways* ways)
+      : l_(layout), i_(imperfections), n_(static_cast<std::size_t>(layout.ranks())), folded_(folded), w_(ways) {}
 
   Fold run() {
     initial();
@@ -46,12 +49,13 @@ class Refiner {
         count = now;
       }
     }
-    hosts();
+    colour_links();
     return describe();
   }
 
  private:
   void initial() {
+    base_links();
     colour_.resize(n_);
     for (std::size_t r = 0; r < n_; ++r) {
       const int rank = static_cast<int>(r);
@@ -67,9 +71,6 @@ class Refiner {
     };
     for (const SlowRank& s : i_.slow_ranks) mark(s.rank, bits(s.factor) + 1);
     for (const Stall& s : i_.stalls) mark(s.rank, bits(s.seconds) + 2);
-    for (const SlowHost& s : i_.slow_hosts) {
-      for (int k = 0; k < l_.gpus_per_host; ++k) mark(s.host * l_.gpus_per_host + k, bits(s.share) + 3);
-    }
   }
 
   std::size_t distinct() const { return std::unordered_set<std::uint64_t>(colour_.begin(), colour_.end()).size(); }
@@ -92,28 +93,130 @@ class Refiner {
       }
     }
     const auto stage = static_cast<std::size_t>(l_.stage_ranks());
-    std::vector<std::uint64_t> host(static_cast<std::size_t>(l_.hosts()), 0);
-    for (std::size_t r = 0; r < n_; ++r)
-      host[static_cast<std::size_t>(l_.host_of(static_cast<int>(r)))] += mix(colour_[r]);
     for (std::size_t r = 0; r < n_; ++r) {
       next[r] = mix(next[r] ^ mix(colour_[(r + stage) % n_] + 1001));
       next[r] = mix(next[r] ^ mix(colour_[(r + n_ - stage) % n_] + 1002));
-      next[r] = mix(next[r] ^ mix(host[static_cast<std::size_t>(l_.host_of(static_cast<int>(r)))] + 1003));
     }
+    if (w_ != nullptr) mix_links(next);
     colour_ = std::move(next);
   }
 
-  void hosts() {
-    host_class_.resize(static_cast<std::size_t>(l_.hosts()));
+  // ---- links
+
+  void base_links() {
+    if (w_ == nullptr) return;
+    share_.assign(w_->links, 1.0);
+    link_base_.assign(w_->links, 1);
+    if (i_.slow_hosts.empty()) return;
+    std::map<int, double> shares;
+    for (const SlowHost& s : i_.slow_hosts) shares[s.host] = s.share;
+    for (std::uint32_t link = 0; link < w_->links; ++link) {
+      if (const auto slow = shares.find(w_->interface_of(link)); slow != shares.end()) {
+        share_[link] = slow->second;
+        link_base_[link] = mix(bits(slow->second));
+      }
+    }
+  }
+
+  /// Colour of each instance of a kind of transfer: a group's members, or the sender.
+  std::uint64_t instance_colour(int kind, const std::vector<std::uint64_t>& sums, std::size_t i) const {
+    return kind < kMeetCount ? sums[i] : colour_[i];
+  }
+  void sums_of_kind(int kind, std::vector<std::uint64_t>& sums) const {
+    if (kind < kMeetCount) sum_groups(static_cast<Meet>(kind), sums);
+  }
+  /// Sums of floating point that were added up in another order still are one colour.
+  static std::uint64_t weight_colour(double weight) { return bits(static_cast<double>(static_cast<float>(weight))); }
+
+  void colour_links() {
+    if (w_ == nullptr) return;
+    link_colour_ = link_base_;
+    std::vector<std::uint64_t> sums;
+    for (int k = 0; k < kWayKinds; ++k) {
+      const WayKind& kind = w_->kinds[static_cast<std::size_t>(k)];
+      if (kind.loads.empty()) continue;
+      sums_of_kind(k, sums);
+      for (std::size_t i = 0; i + 1 < kind.begin.size(); ++i) {
+        if (kind.begin[i] == kind.begin[i + 1]) continue;
+        const std::uint64_t own = mix(instance_colour(k, sums, i) + static_cast<std::uint64_t>(k));
+        for (std::uint32_t at = kind.begin[i]; at < kind.begin[i + 1]; ++at)
+          link_colour_[kind.loads[at].link] += mix(own ^ weight_colour(kind.loads[at].weight));
+      }
+    }
+  }
+
+  void mix_links(std::vector<std::uint64_t>& next) {
+    colour_links();
+    std::vector<std::uint64_t> of_instance;
+    for (int k = 0; k < kWayKinds; ++k) {
+      const WayKind& kind = w_->kinds[static_cast<std::size_t>(k)];
+      if (kind.loads.empty()) continue;
+      of_instance.assign(kind.begin.size() - 1, 0);
+      for (std::size_t i = 0; i < of_instance.size(); ++i) {
+        for (std::uint32_t at = kind.begin[i]; at < kind.begin[i + 1]; ++at) {
+          of_instance[i] +=
+              mix(mix(link_colour_[kind.loads[at].link]) ^ weight_colour(kind.loads[at].weight));
+        }
+      }
+      for (std::size_t r = 0; r < n_; ++r) {
+        const std::size_t i =
+            k < kMeetCount ? static_cast<std::size_t>(l_.group_of(static_cast<Meet>(k), static_cast<int>(r))) : r;
+        next[r] = mix(next[r] ^ mix(of_instance[i] + 2000 + static_cast<std::uint64_t>(k)));
+      }
+    }
+  }
+
+  /// Classes of the links that anything passes, numbered by their lowest link.
+  void describe_links(std::vector<int>& class_of_link) {
+    class_of_link.assign(w_->links, -1);
+    std::vector<char> used(w_->links, 0);
+    for (const WayKind& kind : w_->kinds) {
+      for (const Load& load : kind.loads) used[load.link] = 1;
+    }
     std::unordered_map<std::uint64_t, int> seen;
-    for (int h = 0; h < l_.hosts(); ++h) {
-      std::uint64_t sum = 0;
-      for (int k = 0; k < l_.gpus_per_host && h * l_.gpus_per_host + k < l_.ranks(); ++k)
-        sum += mix(colour_[static_cast<std::size_t>(h * l_.gpus_per_host + k)]);
-      const auto [at, fresh] = seen.try_emplace(sum, static_cast<int>(fold_.hosts.size()));
-      if (fresh) fold_.hosts.push_back({h, 0});
-      ++fold_.hosts[static_cast<std::size_t>(at->second)].count;
-      host_class_[static_cast<std::size_t>(h)] = at->second;
+    for (std::uint32_t link = 0; link < w_->links; ++link) {
+      if (used[link] == 0) continue;
+      const auto [at, fresh] =
+          folded_ ? seen.try_emplace(link_colour_[link], static_cast<int>(fold_.links.size()))
+                  : seen.try_emplace(link, static_cast<int>(fold_.links.size()));
+      if (fresh) {
+        class_of_link[link] = at->second;  // of representatives alone
+        fold_.links.push_back({link, 0, share_[link], w_->collides && w_->in_fabric(link)});
+      }
+      ++fold_.links[static_cast<std::size_t>(at->second)].count;
+    }
+  }
+
+  /// What each class of transfers puts on the representative of each class of links.
+  void describe_loads() {
+    if (w_ == nullptr) return;
+    std::vector<int> class_of_link;
+    describe_links(class_of_link);
+    std::vector<std::uint64_t> sums;
+    for (int k = 0; k < kWayKinds; ++k) {
+      const auto at_kind = static_cast<std::size_t>(k);
+      const WayKind& kind = w_->kinds[at_kind];
+      std::vector<double>& siblings = fold_.siblings[at_kind];
+      siblings.assign(fold_.links.size(), 0);
+      if (kind.loads.empty()) continue;
+      std::vector<std::map<int, double>> loads(k < kMeetCount ? fold_.groups.size() : fold_.classes.size());
+      sums_of_kind(k, sums);
+      for (std::size_t i = 0; i + 1 < kind.begin.size(); ++i) {
+        int instance = -1;
+        for (std::uint32_t at = kind.begin[i]; at < kind.begin[i + 1]; ++at) {
+          const int link = class_of_link[kind.loads[at].link];
+          if (link < 0) continue;
+          if (instance < 0) instance = k < kMeetCount ? group_class_of_.at({k, sums[i]}) : fold_.class_of[i];
+          loads[static_cast<std::size_t>(instance)][link] += kind.loads[at].weight;
+          siblings[static_cast<std::size_t>(link)] += kind.loads[at].weight;
+        }
+      }
+      for (std::size_t i = 0; i < loads.size(); ++i) {
+        std::vector<ClassLoad>& to = k < kMeetCount             ? fold_.groups[i].loads
+                                     : k == kWaySendForward ? fold_.classes[i].forward_loads
+                                                            : fold_.classes[i].backward_loads;
+        for (const auto& [link, weight] : loads[i]) to.push_back({link, weight});
+      }
     }
   }
 
@@ -126,7 +229,6 @@ class Refiner {
         RankClass c;
         c.representative = static_cast<int>(r);
         c.stage = l_.stage_of(c.representative);
-        c.host = host_class_[static_cast<std::size_t>(l_.host_of(c.representative))];
         c.group.fill(-1);
         fold_.classes.push_back(c);
       }
@@ -141,50 +243,39 @@ class Refiner {
     }
     for (const Meet meet : kMeets) describe_groups(meet);
     add_world();
+    describe_loads();
     return std::move(fold_);
   }
 
   void describe_groups(Meet meet) {
     std::vector<std::uint64_t> sums;
     sum_groups(meet, sums);
-    std::unordered_map<std::uint64_t, int> seen;
+    std::vector<std::uint32_t> first(n_ + 1, 0);  // members of all groups, group by group
+    for (std::size_t r = 0; r < n_; ++r) ++first[group_at(meet, r) + 1];
+    for (std::size_t g = 1; g <= n_; ++g) first[g] += first[g - 1];
+    std::vector<std::uint32_t> at(first.begin(), first.end() - 1);
+    std::vector<int> members(n_);
+    for (std::size_t r = 0; r < n_; ++r) members[at[group_at(meet, r)]++] = static_cast<int>(r);
     for (RankClass& c : fold_.classes) {
-      const std::vector<int> members = l_.members(meet, c.representative);
-      if (members.size() < 2) continue;
-      const std::uint64_t sum = sums[static_cast<std::size_t>(l_.group_of(meet, c.representative))];
-      const auto [at, fresh] = seen.try_emplace(sum, static_cast<int>(fold_.groups.size()));
-      if (fresh) fold_.groups.push_back(group_class(meet, members, sum, sums));
-      c.group[static_cast<std::size_t>(meet)] = at->second;
+      const std::size_t g = group_at(meet, static_cast<std::size_t>(c.representative));
+      if (first[g + 1] - first[g] < 2) continue;
+      const auto [known, fresh] =
+          group_class_of_.try_emplace({static_cast<int>(meet), sums[g]}, static_cast<int>(fold_.groups.size()));
+      if (fresh) fold_.groups.push_back(group_class(meet, {members.data() + first[g], first[g + 1] - first[g]}));
+      c.group[static_cast<std::size_t>(meet)] = known->second;
     }
   }
+  std::size_t group_at(Meet meet, std::size_t rank) const {
+    return static_cast<std::size_t>(l_.group_of(meet, static_cast<int>(rank)));
+  }
 
-  GroupClass group_class(Meet meet, const std::vector<int>& members, std::uint64_t sum,
-                         const std::vector<std::uint64_t>& sums) const {
+  GroupClass group_class(Meet meet, std::span<const int> members) const {
     GroupClass g;
     g.meet = meet;
     g.size = static_cast<int>(members.size());
-    std::map<int, int> hosts;  // class -> a host of it
-    int last_host = -1;
-    g.spans_hosts = 0;
-    for (const int r : members) {
-      g.members.push_back(fold_.class_of[static_cast<std::size_t>(r)]);
-      const int h = l_.host_of(r);
-      if (h != last_host) ++g.spans_hosts;
-      last_host = h;
-      hosts.try_emplace(host_class_[static_cast<std::size_t>(h)], h);
-    }
+    for (const int r : members) g.members.push_back(fold_.class_of[static_cast<std::size_t>(r)]);
     std::sort(g.members.begin(), g.members.end());
     g.members.erase(std::unique(g.members.begin(), g.members.end()), g.members.end());
-    for (const auto& [host_class, host] : hosts) {
-      std::vector<int> groups;
-      for (int k = 0; k < l_.gpus_per_host && host * l_.gpus_per_host + k < l_.ranks(); ++k) {
-        const int group = l_.group_of(meet, host * l_.gpus_per_host + k);
-        if (sums[static_cast<std::size_t>(group)] == sum) groups.push_back(group);
-      }
-      std::sort(groups.begin(), groups.end());
-      groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
-      g.hosts.push_back({host_class, static_cast<int>(groups.size())});
-    }
     return g;
   }
 
@@ -203,8 +294,12 @@ class Refiner {
   const Imperfections& i_;
   std::size_t n_;
   bool folded_;
+  const Ways* w_;
   std::vector<std::uint64_t> colour_;
-  std::vector<int> host_class_;
+  std::vector<std::uint64_t> link_base_;    ///< what a link is, before what passes it
+  std::vector<std::uint64_t> link_colour_;
+  std::vector<double> share_;
+  std::map<std::pair<int, std::uint64_t>, int> group_class_of_;  ///< by meeting and sum of the members' colours
   Fold fold_;
 };
 
@@ -254,8 +349,8 @@ std::vector<int> Layout::members(Meet meet, int rank) const {
   return out;
 }
 
-Fold fold_ranks(const Layout& layout, const Imperfections& imperfections, bool folded) {
-  return Refiner(layout, imperfections, folded).run();
+Fold fold_ranks(const Layout& layout, const Imperfections& imperfections, bool folded, const Ways* ways) {
+  return Refiner(layout, imperfections, folded, ways).run();
 }
 
 }  // namespace chokepoint::engine

@@ -78,10 +78,8 @@ class Engine {
     }
     if (done_ != total_) return fail(fmt::format("{} of {} operations of the step never ran", total_ - done_, total_));
     out_.end_s = now_;
-    for (std::size_t h = 0; h < fold_.hosts.size(); ++h) {
-      out_.out_busy_s.push_back(fluid_.carried_bytes(static_cast<std::uint32_t>(2 * h)) / kUnit);
-      out_.in_busy_s.push_back(fluid_.carried_bytes(static_cast<std::uint32_t>(2 * h + 1)) / kUnit);
-    }
+    for (std::size_t link = 0; link < fold_.links.size(); ++link)
+      out_.link_busy_s.push_back(fluid_.carried_bytes(static_cast<std::uint32_t>(link)) / kUnit);
     return std::move(out_);
   }
 
@@ -119,12 +117,8 @@ class Engine {
   };
 
   std::vector<double> capacities() const {
-    std::vector<double> all(2 * std::max<std::size_t>(1, fold_.hosts.size()), kUnit);
-    for (std::size_t h = 0; h < fold_.hosts.size(); ++h) {
-      for (const SlowHost& slow : imperfections_.slow_hosts) {
-        if (slow.host == fold_.hosts[h].representative) all[2 * h] = all[2 * h + 1] = kUnit * slow.share;
-      }
-    }
+    std::vector<double> all;
+    for (const SharedLink& link : fold_.links) all.push_back(kUnit * link.share);
     return all;
   }
 
@@ -259,9 +253,21 @@ class Engine {
     const flow::FlowId flow = fluid_.start(uses_, wire * kUnit, kUnit);
     if (transfer_of_flow_.size() <= flow) transfer_of_flow_.resize(flow + 1u, 0);
     transfer_of_flow_[flow] = id;
+    if (!wires_.record) return;
+    if (begun_.size() <= flow) begun_.resize(flow + 1u);
+    begun_[flow].clear();
+    for (const flow::Use& use : uses_) begun_[flow].push_back({static_cast<int>(use.link), now_, 0, use.weight * wire});
   }
 
-  void flow_ended(flow::FlowId flow) { transfer_ended(transfer_of_flow_[flow]); }
+  void flow_ended(flow::FlowId flow) {
+    if (wires_.record) {
+      for (Run::Passage& passage : begun_[flow]) {
+        passage.end_s = now_;
+        out_.passages.push_back(passage);
+      }
+    }
+    transfer_ended(transfer_of_flow_[flow]);
+  }
 
   void transfer_ended(std::uint32_t id) {
     const Transfer t = transfers_[id];
@@ -297,9 +303,14 @@ class Engine {
       unblock(c, stage.successors[k]);
     if (op.peer_stage >= 0) {
       const RankClass& rank = fold_.classes[c];
-      unblock(static_cast<std::size_t>(op.work == Work::kSendForward ? rank.next : rank.previous), op.peer_op);
+      unblock(static_cast<std::size_t>(to_next(rank, op) ? rank.next : rank.previous), op.peer_op);
     }
     if (holds_lane) try_lane(c, static_cast<std::size_t>(op.lane));
+  }
+
+  /// Whether a message goes to the stage behind the sender's (round the end), else to the one before it.
+  bool to_next(const RankClass& rank, const Op& op) const {
+    return op.peer_stage == (rank.stage + 1) % layout_.pipeline;
   }
 
   void unblock(std::size_t c, std::uint32_t i) {
@@ -308,61 +319,51 @@ class Engine {
     try_lane(c, static_cast<std::size_t>(op_of(c, i).lane));
   }
 
-  /// Share of a host's interfaces that one group's member host needs at the speed it has alone.
-  double share_of_host(const Op& op, int ranks, int hosts, double wire_s) const {
-    const double per_host = std::max(1.0, static_cast<double>(ranks) / hosts);
-    const double siblings = std::max(1.0, std::floor(layout_.gpus_per_host / per_host));
-    if (op.bytes <= 0 || wires_.host_bytes_per_s <= 0)
-      return 1 / siblings;  // sizes unknown: the siblings fill it together
-    const double n = ranks;
-    double bytes = op.bytes;
+  /// Bytes on a link of a ring (of an exchange's messages) for each byte of nccl-tests' size.
+  static double passes_of(const Op& op, double n) {
     switch (op.collective) {
       case collective::Op::kAllReduce:
-        bytes *= 2 * (n - 1) / n;
-        break;
+        return 2 * (n - 1) / n;
       case collective::Op::kAllGather:
       case collective::Op::kReduceScatter:
-        bytes *= (n - 1) / n;
-        break;
+        return (n - 1) / n;
       case collective::Op::kAllToAll:
-        bytes *= per_host * (1 - per_host / n);
-        break;
       case collective::Op::kBroadcast:
       case collective::Op::kReduce:
       case collective::Op::kSendRecv:
-        break;
+        return 1;
     }
-    return std::min(1 / siblings, bytes / wire_s / wires_.host_bytes_per_s);
+    return 1;
   }
 
+  /// What a transfer takes of each link at the speed it has alone. Its siblings of the same kind have that speed beside
+  /// it, so together they never take more than there is; where hashing lets them collide, they may.
   void find_uses(int group, std::size_t c, const Op& op, double wire_s) {
     uses_.clear();
-    if (!wires_.contention || wire_s <= 0 || op.work == Work::kNorm) return;
+    if (wire_s <= 0 || fold_.links.empty()) return;
+    const bool send = is_send(op.work);
+    if (!send && group < 0) return;
     const RankClass& rank = fold_.classes[c];
-    if (is_send(op.work)) {
-      const int to = op.work == Work::kSendForward ? rank.next : rank.previous;
-      const int stage = layout_.stage_ranks();
-      const int peer =
-          (rank.representative + (op.work == Work::kSendForward ? stage : layout_.ranks() - stage)) % layout_.ranks();
-      const int host = layout_.host_of(rank.representative);
-      if (host == layout_.host_of(peer)) return;
-      int senders = 0;
-      for (int k = 0; k < layout_.gpus_per_host && host * layout_.gpus_per_host + k < layout_.ranks(); ++k) {
-        senders +=
-            fold_.class_of[static_cast<std::size_t>(host * layout_.gpus_per_host + k)] == static_cast<int>(c) ? 1 : 0;
-      }
-      const double share = share_of_host(op, 1, 1, wire_s) * senders;
-      uses_.push_back({static_cast<std::uint32_t>(2 * rank.host), share});
-      uses_.push_back({static_cast<std::uint32_t>(2 * fold_.classes[static_cast<std::size_t>(to)].host + 1), share});
-      return;
+    const std::vector<ClassLoad>& loads = !send ? fold_.groups[static_cast<std::size_t>(group)].loads
+                                          : to_next(rank, op) ? rank.forward_loads
+                                                              : rank.backward_loads;
+    if (loads.empty()) return;
+    const auto kind = send ? static_cast<std::size_t>(to_next(rank, op) ? kWaySendForward : kWaySendBackward)
+                           : static_cast<std::size_t>(op.meet);
+    const std::vector<double>& siblings = fold_.siblings[kind];
+    double rate = 0;
+    if (op.bytes > 0) {
+      rate = op.bytes / wire_s * passes_of(op, send ? 1 : fold_.groups[static_cast<std::size_t>(group)].size);
+    } else {
+      // Size unknown: the siblings together fill the link that most of them pass, as far as their messages do.
+      double most = 0;
+      for (const ClassLoad& load : loads) most = std::max(most, siblings[static_cast<std::size_t>(load.link)]);
+      rate = (send ? 1 : wires_.use[static_cast<std::size_t>(op.meet)]) / most;
     }
-    if (group < 0) return;
-    const GroupClass& g = fold_.groups[static_cast<std::size_t>(group)];
-    if (g.spans_hosts < 2) return;
-    const double share = share_of_host(op, g.size, g.spans_hosts, wire_s);
-    for (const GroupClass::OnHost& on : g.hosts) {
-      uses_.push_back({static_cast<std::uint32_t>(2 * on.host), share * on.groups});
-      uses_.push_back({static_cast<std::uint32_t>(2 * on.host + 1), share * on.groups});
+    for (const ClassLoad& load : loads) {
+      const auto link = static_cast<std::size_t>(load.link);
+      const double together = fold_.links[link].collides ? 1 : std::max(1.0, siblings[link] * rate);
+      uses_.push_back({static_cast<std::uint32_t>(load.link), load.weight * rate / together});
     }
   }
 
@@ -380,6 +381,7 @@ class Engine {
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> transfer_of_flow_;
   std::vector<flow::Use> uses_;
+  std::vector<std::vector<Run::Passage>> begun_;  ///< by flow, where recorded
   std::vector<flow::FlowId> spare_;
   std::uint64_t next_number_ = 0;
   double now_ = 0;

@@ -2,10 +2,13 @@
 // Orders of passes: GPipe (arXiv 1811.06965), 1F1B and interleaved as in Megatron-LM (arXiv 2104.04473; the order
 // within warm-up, steady state and cool-down of core/pipeline_parallel/schedules.py), ZB-H1 and ZB-H2 (arXiv
 // 2401.10241): forwards and backwards in the order of 1F1B (H2: with twice the warm-up), weight gradients where a stage
-// would idle or has no room for another micro-batch's activations.
+// would idle or has no room for another micro-batch's activations. Like the
+// authors' automatic scheduler (section 3.1) these try a few rules of when a weight gradient fills a gap and keep the
+// shortest order.
 #include <chokepoint/engine/graph.hpp>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 namespace chokepoint::engine {
@@ -62,8 +65,10 @@ std::vector<Slot> interleaved(int stage, int p, int m, int v) {
 /// Runs the zero-bubble rule against the clock and writes down what each stage did.
 class ZeroBubble {
  public:
-  ZeroBubble(const std::vector<SlotTimes>& stages, int m, int warm_ups, int most_live)
+  /// `fits`: a weight gradient runs where the gap is at least this share of it.
+  ZeroBubble(const std::vector<SlotTimes>& stages, int m, int warm_ups, int most_live, double fits)
       : times_(stages),
+        fits_(fits),
         m_(m),
         warm_ups_(warm_ups),
         most_live_(most_live),
@@ -73,6 +78,13 @@ class ZeroBubble {
       s.forward_end.assign(static_cast<std::size_t>(m), kNot);
       s.backward_end.assign(static_cast<std::size_t>(m), kNot);
     }
+  }
+
+  /// When the last stage is done.
+  double end_s() const {
+    double end = 0;
+    for (const State& s : state_) end = std::max(end, s.free);
+    return end;
   }
 
   std::vector<std::vector<Slot>> run() {
@@ -94,7 +106,7 @@ class ZeroBubble {
       if (best < 0) break;
       place(static_cast<std::size_t>(best), kind, start);
     }
-    return std::move(order_);
+    return order_;
   }
 
  private:
@@ -121,7 +133,7 @@ class ZeroBubble {
     const bool blocked = forward ? s.forward - s.weight >= most_live_ : s.backward >= m_;
     const double ready = blocked ? kNot : forward ? forward_ready(i) : backward_ready(i);
     kind = forward ? Kind::kForward : Kind::kBackward;
-    const bool fits = ready < kNot && s.free + times_[i].weight_gradient_s <= ready;
+    const bool fits = ready < kNot && s.free + fits_ * times_[i].weight_gradient_s <= ready && ready > s.free;
     if (s.weight < s.backward && (blocked || fits)) {
       kind = Kind::kWeightGradient;
       return s.free;
@@ -149,12 +161,33 @@ class ZeroBubble {
   }
 
   const std::vector<SlotTimes>& times_;
+  double fits_;
   int m_;
   int warm_ups_;
   int most_live_;
   std::vector<State> state_;
   std::vector<std::vector<Slot>> order_;
 };
+
+/// Shares of a weight gradient that a gap must hold; the first also where a search would take long.
+constexpr std::array<double, 4> kFits = {1, 0.5, 0.25, 0.05};
+constexpr double kMostSearched = 2e6;  // slots x stages
+
+/// The shortest order of those that `make(fits)` schedules.
+template <class Make>
+std::vector<std::vector<Slot>> shortest(double size, Make make) {
+  std::vector<std::vector<Slot>> best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const double fits : kFits) {
+    auto scheduler = make(fits);
+    std::vector<std::vector<Slot>> order = scheduler.run();
+    if (scheduler.end_s() >= least * (1 - 1e-9)) continue;
+    least = scheduler.end_s();
+    best = std::move(order);
+    if (size > kMostSearched) break;
+  }
+  return best;
+}
 
 }  // namespace
 
@@ -170,9 +203,9 @@ std::vector<std::vector<Slot>> schedule_order(const parallel::Strategy& s, const
       for (int i = 0; i < p; ++i) orders.push_back(interleaved(i, p, m, s.virtual_stages));
       return orders;
     case Schedule::kZeroBubble1:
-      return ZeroBubble(stages, m, 1, p).run();
+      return shortest(3.0 * m * p * p, [&](double fits) { return ZeroBubble(stages, m, 1, p, fits); });
     case Schedule::kZeroBubble2:
-      return ZeroBubble(stages, m, 2, 2 * p - 1).run();
+      return shortest(3.0 * m * p * p, [&](double fits) { return ZeroBubble(stages, m, 2, 2 * p - 1, fits); });
     case Schedule::kOneForwardOneBackward:
       break;
   }

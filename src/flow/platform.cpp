@@ -378,6 +378,15 @@ LinkClass Platform::class_of(std::uint32_t link) const {
   return out ? LinkClass::kHostOut : LinkClass::kHostIn;
 }
 
+int Platform::host_of_link(std::uint32_t link) const {
+  const State& state = *state_;
+  if (link >= state.fabric_first) return -1;
+  const auto after = std::upper_bound(state.kinds.begin(), state.kinds.end(), link,
+                                      [](std::uint32_t l, const HostKind& kind) { return l < kind.first_link; });
+  const HostKind& kind = *(after - 1);
+  return kind.first_host + static_cast<int>((link - kind.first_link) / kind.links_per_host());
+}
+
 std::string Platform::name_of(std::uint32_t link) const {
   const State& state = *state_;
   if (link >= state.links) return "link " + std::to_string(link);

@@ -29,7 +29,7 @@ Json items_json(const std::array<double, simulate::kBillCount>& items) {
 
 Json spread_json(const engine::Spread& s) {
   Json losses = Json::array();
-  for (const auto& loss : s.losses) losses.push_back({{"cause", loss.cause}, {"cost_s", loss.cost_s}});
+  for (const auto& loss : s.losses) losses.push_back({{"cause", loss.cause}, {"cost_s", loss.cost_s}, {"p10_s", loss.p10_s}, {"p90_s", loss.p90_s}});
   return {{"steps", s.step_s.size()},
           {"mean_s", s.mean_s},
           {"p10_s", s.p10_s},
@@ -37,14 +37,44 @@ Json spread_json(const engine::Spread& s) {
           {"p90_s", s.p90_s},
           {"even_s", s.even_s},
           {"meetings_per_step", s.meetings},
+          {"wait_s", s.wait_s},
+          {"even_wait_s", s.even_wait_s},
+          {"step_times_s", s.step_s},
           {"losses", losses}};
 }
 
+/// Links by use of the step, busiest first, one for each class of links and name class.
+struct BusyLink {
+  std::string_view kind;
+  std::string name;
+  int alike = 0;
+  double use = 0;
+};
+
+std::vector<BusyLink> busiest_links(const Simulated& s, std::size_t most) {
+  std::vector<BusyLink> links;
+  for (std::size_t i = 0; i < s.run.link_busy_s.size() && s.ways != nullptr; ++i) {
+    const engine::SharedLink& link = s.fold.links[i];
+    if (s.run.link_busy_s[i] <= 0 || link.share <= 0) continue;
+    links.push_back({flow::name(s.ways->platform->class_of(link.representative)),
+                     s.ways->platform->name_of(link.representative), link.count,
+                     s.run.link_busy_s[i] / link.share / s.step_s});
+  }
+  std::stable_sort(links.begin(), links.end(), [](const BusyLink& a, const BusyLink& b) { return a.use > b.use; });
+  if (links.size() > most) links.resize(most);
+  return links;
+}
+
+Json links_json(const Simulated& s) {
+  Json out = Json::array();
+  for (const BusyLink& link : busiest_links(s, 32))
+    out.push_back({{"kind", link.kind}, {"link", link.name}, {"alike", link.alike}, {"use", link.use}});
+  return out;
+}
+
 double busiest_interface(const Simulated& s) {
-  double most = 0;
-  for (const double busy : s.run.out_busy_s) most = std::max(most, busy);
-  for (const double busy : s.run.in_busy_s) most = std::max(most, busy);
-  return s.step_s > 0 ? most / s.step_s : 0;
+  const std::vector<BusyLink> links = busiest_links(s, 1);
+  return links.empty() ? 0 : links.front().use;
 }
 
 }  // namespace
@@ -57,9 +87,11 @@ std::string simulated_text(const Simulated& s, const simulate::Prediction& formu
   out += fmt::format(
       "  {} ranks in {} class{} of like behaviour, {} operations each step; bill of rank {}, the busiest\n",
       s.layout.ranks(), s.fold.classes.size(), s.fold.classes.size() == 1 ? "" : "es", s.graph.ops(), s.busiest_rank);
-  if (s.run.flows > 0)
-    out += fmt::format("  {} transfers shared network interfaces, the busiest in use {:.0f} % of the step\n",
-                       s.run.flows, 100 * busiest_interface(s));
+  if (const std::vector<BusyLink> busy = busiest_links(s, 1); s.run.flows > 0 && !busy.empty()) {
+    const std::string alike = busy[0].alike > 1 ? fmt::format(" and {} alike", busy[0].alike - 1) : std::string();
+    out += fmt::format("  {} transfers shared links; the busiest, {}{}, in use {:.0f} % of the step\n", s.run.flows,
+                       busy[0].name, alike, 100 * busy[0].use);
+  }
   out += fmt::format("  {} {} {} {}\n", pad_right("", 12), pad_left("simulated", 10), pad_left("of it wait", 11),
                      pad_left("formula", 10));
   for (int i = 0; i < simulate::kBillCount; ++i) {
@@ -78,10 +110,12 @@ std::string simulated_text(const Simulated& s, const simulate::Prediction& formu
                      format_duration(spread->p90_s), format_duration(spread->even_s),
                      signed_percent(spread->mean_s, spread->even_s));
   for (const auto& loss : spread->losses) {
-    out += fmt::format("  {} costs {} a step ({:.1f} %)\n", pad_right(loss.cause, 16), format_duration(loss.cost_s),
-                       100 * loss.cost_s / spread->mean_s);
+    out += fmt::format("  {} costs {} a step ({:.1f} %), 10th to 90th percentile {} to {}\n", pad_right(loss.cause, 16),
+                       format_duration(loss.cost_s), 100 * loss.cost_s / spread->mean_s, format_duration(loss.p10_s),
+                       format_duration(loss.p90_s));
   }
-  out += fmt::format("  a rank meets others {} times in a step\n", spread->meetings);
+  out += fmt::format("  a rank meets others {} times in a step and waits {} for them, {} without imperfections\n",
+                     spread->meetings, format_duration(spread->wait_s), format_duration(spread->even_wait_s));
   return out;
 }
 
@@ -96,7 +130,8 @@ std::string with_simulated_json(const std::string& predict_json, const Simulated
                       {"classes", s.fold.classes.size()},
                       {"operations", s.graph.ops()},
                       {"flows", s.run.flows},
-                      {"busiest_interface_use", busiest_interface(s)}};
+                      {"busiest_interface_use", busiest_interface(s)},
+                      {"links", links_json(s)}};
   if (spread) out["simulated"]["spread"] = spread_json(*spread);
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Runs a step: every class of ranks executes its lanes, collectives start when the last member has come, transfers that
-// leave a host share its network interfaces max-min fairly with all others alive at the time.
+// Runs a step: every class of ranks executes its lanes, collectives start when the last member has come, transfers share
+// the links they pass (inside hosts, interfaces, leaves and spines) max-min fairly with all others alive at the time.
 //
 //   TRY_INTO(const Simulated s, simulate_step(predictor, strategy, {}));
 //   s.step_s; s.closed_form_s; s.bill[...]; s.wait_s[...]
@@ -10,6 +10,7 @@
 #include <chokepoint/engine/fold.hpp>
 #include <chokepoint/engine/graph.hpp>
 #include <chokepoint/engine/imperfections.hpp>
+#include <memory>
 #include <string>
 
 namespace chokepoint::engine {
@@ -25,16 +26,23 @@ struct OpTime {
 struct Run {
   double end_s = 0;
   std::vector<std::vector<OpTime>> times;
-  std::vector<double> out_busy_s;  ///< by host class: seconds at full rate that left its network interfaces
-  std::vector<double> in_busy_s;
+  std::vector<double> link_busy_s;  ///< by Fold::links: seconds at full rate that passed a link of the class
+  /// Where asked for: what each flow put on each class of links while it lasted.
+  struct Passage {
+    int link = 0;
+    double start_s = 0, end_s = 0;
+    double busy_s = 0;  ///< seconds at full rate
+  };
+  std::vector<Passage> passages;
   std::size_t events = 0;
   std::size_t flows = 0;  ///< transfers that shared links
 };
 
-/// What transfers share.
+/// How transfers share the fold's links.
 struct Wires {
-  bool contention = true;       ///< false: each transfer as if alone
-  double host_bytes_per_s = 0;  ///< of one host into the fabric, per direction; 0: one host
+  bool record = false;  ///< keep Run::passages
+  /// Share of its bandwidth that a collective inside a pass uses, by meeting: its messages are too short for all of it.
+  std::array<double, kMeetCount> use{1, 1, 1, 1, 1, 1, 1, 1, 1};
 };
 
 Result<Run> run(const StepGraph& graph, const Fold& fold, const Layout& layout, const Imperfections& imperfections,
@@ -42,7 +50,9 @@ Result<Run> run(const StepGraph& graph, const Fold& fold, const Layout& layout, 
 
 struct SimulateOptions {
   bool folded = true;
-  bool contention = true;
+  bool contention = true;  ///< false: each transfer as if alone
+  flow::Spread spread = flow::Spread::kSpray;
+  bool record = false;  ///< what passed each link when
   GraphOptions graph;
   Imperfections imperfections;
 };
@@ -58,6 +68,7 @@ struct Simulated {
   parallel::Strategy strategy;
   simulate::Pieces pieces;
   StepGraph graph;
+  std::shared_ptr<const Ways> ways;  ///< null: without contention
   Fold fold;
   Run run;
 };
@@ -78,9 +89,12 @@ struct Spread {
   struct Loss {
     std::string cause;
     double cost_s = 0;  ///< mean step time less the mean without this cause
+    double p10_s = 0, p90_s = 0;  ///< of single steps, with the same draws
   };
   std::vector<Loss> losses;
-  int meetings = 0;  ///< collectives in which a rank waits for others, per step
+  int meetings = 0;   ///< collectives in which a rank waits for others, per step
+  double wait_s = 0;  ///< that a rank waits for others in a step, mean over ranks; messages between stages included
+  double even_wait_s = 0;  ///< the same without imperfections
 };
 Result<Spread> simulate_spread(const simulate::Predictor& predictor, const parallel::Strategy& strategy,
                                const SimulateOptions& options, int steps);

@@ -98,6 +98,8 @@ class Platform {
   /// Bytes per second by link. Links of unknown bandwidth have kNever (see notes()).
   std::vector<double> capacities() const;
   LinkClass class_of(std::uint32_t link) const;
+  /// Host that the link lies in or leaves; -1: the fabric's.
+  int host_of_link(std::uint32_t link) const;
   /// "host 3: GPU0 -> NVSwitch0", "leaf 2 -> spine 5".
   std::string name_of(std::uint32_t link) const;
   /// What had to be assumed.
