@@ -56,8 +56,11 @@ Result<std::string> predict(const PredictOptions& options, const CommonOptions& 
   const report::Words& words = report::Words::of(common.lang);
   std::optional<Simulation> simulation;
   std::optional<engine::Simulated> simulated;
-  if (options.simulate.wanted()) {
-    TRY_INTO(simulation, run_simulation(predictor, prediction, options.simulate, input_files(options.job)));
+  SimulateFlags flags = options.simulate;
+  flags.from_file = file.imperfections;
+  flags.from_file_pos = file.imperfections_pos;
+  if (flags.wanted()) {
+    TRY_INTO(simulation, run_simulation(predictor, prediction, flags, input_files(options.job)));
   }
   if (simulation) {
     report.simulated = &simulation->step;

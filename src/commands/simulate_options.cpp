@@ -3,6 +3,7 @@
 
 #include <chokepoint/base/files.hpp>
 #include <chokepoint/report/simulate_view.hpp>
+#include <fmt/format.h>
 
 namespace chokepoint::commands {
 
@@ -34,17 +35,36 @@ Result<bool> write_timeline(const parallel::Job& job, const engine::Simulated& s
   return true;
 }
 
+/// One Chakra trace for each rank.
+Result<bool> write_chakra(const engine::Simulated& simulated, const std::string& path, std::span<const std::string> inputs) {
+  const std::size_t place = path.find(kRankPlace);
+  if (place == std::string::npos)
+    return fail(fmt::format("--chakra {}: expected a name with {}, for a Chakra trace holds one rank", path, kRankPlace), {},
+                {"use --chakra step.{rank}.et"});
+  constexpr int kMostFiles = 1024;
+  for (const int rank : report::timeline_ranks(simulated, kMostFiles)) {
+    std::string own = path;
+    own.replace(place, kRankPlace.size(), std::to_string(rank));
+    TRY_INTO([[maybe_unused]] const bool written, write_checked(own, report::chakra_trace(simulated, rank), inputs));
+  }
+  return true;
+}
+
 }  // namespace
 
 void add_simulate_options(CLI::App& command, SimulateFlags& flags) {
-  command.add_flag("--simulate", flags.simulate, "also run the step event by event, with transfers that share network interfaces");
+  command.add_flag("--simulate", flags.simulate, "also run the step event by event, with transfers that share links");
   command.add_flag("--every-rank", flags.every_rank, "simulate every rank by itself instead of one for all that behave alike (slower, same result)");
   command.add_flag("--no-contention", flags.alone, "simulate every transfer as if alone on the wires");
+  command.add_option("--routing", flags.routing, "how the fabric spreads simulated transfers over equal ways: spray (ideal, as the formula has it), adaptive (the emptiest cable for each flow), ecmp (by hash)")
+      ->check(CLI::IsMember({"spray", "adaptive", "ecmp"}));
   command.add_option("--imperfection", flags.imperfections, "what differs from the ideal: slow-rank=17:1.08, slow-host=3:0.5, stall=5:200ms/10, jitter=2%, sequences=10%, experts=1.3, last-stage=1.2, seed=7; may be repeated")
       ->allow_extra_args(false);
   command.add_option("--steps", flags.steps, "steps drawn to tell the spread of step times and the cost of each imperfection")->check(CLI::Range(1, 10000));
   command.add_option("--timeline", flags.timeline, "write the simulated step as a trace: out.json.gz, all ranks in one file for Perfetto, or out.{rank}.json.gz, a file for each rank as chokepoint diagnose reads them");
   command.add_option("--pipeline-svg", flags.pipeline_svg, "draw the simulated passes of each pipeline stage");
+  command.add_option("--chakra", flags.chakra, "write the simulated step as Chakra execution traces, one file for each rank: step.{rank}.et; one for each kind of rank where there are more than 1,024");
+  command.add_option("--links-svg", flags.links_svg, "draw how full the busiest links are in the course of the simulated step");
 }
 
 Result<Simulation> run_simulation(const simulate::Predictor& predictor, const simulate::Prediction& prediction, const SimulateFlags& flags,
@@ -52,7 +72,15 @@ Result<Simulation> run_simulation(const simulate::Predictor& predictor, const si
   engine::SimulateOptions options;
   options.folded = !flags.every_rank;
   options.contention = !flags.alone;
+  options.spread = flags.routing == "ecmp"       ? flow::Spread::kHash
+                   : flags.routing == "adaptive" ? flow::Spread::kAdaptive
+                                                 : flow::Spread::kSpray;
   options.graph.by_layer = !flags.timeline.empty();
+  options.record = !flags.links_svg.empty();
+  for (const std::string& one : flags.from_file) {
+    Result<bool> parsed = engine::parse_imperfection(one, options.imperfections);
+    if (!parsed) return fail(parsed.error().message, flags.from_file_pos);
+  }
   for (const std::string& one : flags.imperfections) {
     TRY_INTO([[maybe_unused]] const bool parsed, engine::parse_imperfection(one, options.imperfections));
   }
@@ -67,6 +95,12 @@ Result<Simulation> run_simulation(const simulate::Predictor& predictor, const si
   }
   if (!flags.pipeline_svg.empty()) {
     TRY_INTO([[maybe_unused]] const bool written, write_checked(flags.pipeline_svg, report::pipeline_svg(s.step), inputs));
+  }
+  if (!flags.chakra.empty()) {
+    TRY_INTO([[maybe_unused]] const bool written, write_chakra(s.step, flags.chakra, inputs));
+  }
+  if (!flags.links_svg.empty()) {
+    TRY_INTO([[maybe_unused]] const bool written, write_checked(flags.links_svg, report::links_svg(s.step), inputs));
   }
   return s;
 }

@@ -14,11 +14,16 @@ struct SimulateFlags {
   bool simulate = false;
   bool every_rank = false;
   bool alone = false;
+  std::string routing;         ///< empty: spray
   std::vector<std::string> imperfections;
   int steps = 0;               ///< drawn for the spread; 0: one, or 20 where something is drawn
   std::string timeline;
   std::string pipeline_svg;
-  bool wanted() const { return simulate || every_rank || alone || !imperfections.empty() || steps > 0 || !timeline.empty() || !pipeline_svg.empty(); }
+  std::string links_svg;
+  std::string chakra;
+  std::vector<std::string> from_file;  ///< imperfections of the job file
+  SourcePos from_file_pos;
+  bool wanted() const { return simulate || every_rank || alone || !routing.empty() || !imperfections.empty() || steps > 0 || !timeline.empty() || !pipeline_svg.empty() || !links_svg.empty() || !chakra.empty() || !from_file.empty(); }
 };
 
 void add_simulate_options(CLI::App& command, SimulateFlags& flags);

@@ -353,6 +353,8 @@ Result<JobFile> read_job(std::string_view text, const std::string& file, const O
     TRY_INTO([[maybe_unused]] const bool documents, read_documents(*fields.map, job));
     TRY_INTO(const auto price, fields.map->number("usd_per_accelerator_hour", 0, 1e6));
     if (price) job.cluster.prices.accelerator_hour_usd = *price;
+    TRY_INTO(out.imperfections, fields.map->texts("imperfections"));
+    out.imperfections_pos = fields.map->position("imperfections");
     TRY_INTO([[maybe_unused]] const bool done, fields.map->finish());
   }
   for (const Note& note : job.cluster.notes) job.assumptions.push_back(note);

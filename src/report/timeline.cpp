@@ -282,7 +282,7 @@ class RankWriter {
     if (op.peer_stage >= 0) {
       const int stage = s_.layout.stage_ranks();
       const bool forward = op.work == Work::kSendForward;
-      const int peer = (rank_ + (forward ? stage : s_.layout.ranks() - stage)) % s_.layout.ranks();
+      const int peer = op.peer_stage * stage + rank_ % stage;
       pair_names(rank_, peer, forward, group, ranks);
       size = 2;
     }
@@ -302,7 +302,7 @@ class RankWriter {
     const Op& send = s_.graph.stages[static_cast<std::size_t>(incoming_[i].stage)].ops[incoming_[i].op];
     const bool forward = send.work == Work::kSendForward;
     const int stage = s_.layout.stage_ranks();
-    const int peer = (rank_ + (forward ? s_.layout.ranks() - stage : stage)) % s_.layout.ranks();
+    const int peer = incoming_[i].stage * stage + rank_ % stage;
     const auto peer_class = static_cast<std::size_t>(s_.fold.class_of[static_cast<std::size_t>(peer)]);
     const OpTime& sent = run.times[peer_class][incoming_[i].op];
     // Idle since the end of what the rank did before; a message that came while it was busy needed no waiting.

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace chokepoint::job {
 
@@ -37,6 +38,8 @@ struct Options {
 struct JobFile {
   parallel::Job job;
   std::optional<parallel::Strategy> strategy;  ///< when the file or the options name one
+  std::vector<std::string> imperfections;      ///< words of `imperfections:`, as predict --imperfection takes them
+  SourcePos imperfections_pos;
   std::optional<frameworks::Reading> settings; ///< when the job came out of a framework's config
 };
 
