@@ -128,7 +128,7 @@ double exposed_behind(const Buckets& b, double window_s, double slack_s, double 
 }
 
 /// The same where a stage's chunks finish (or begin) one after the other: the buckets of the k chunks that come last (first)
-/// have their own pass and those of the group's micro-batches between them to hide behind. `pass_s`: all chunks of one
+/// have their own pass and the way round all stages between them to hide behind. `pass_s`: all chunks of one
 /// micro-batch. Linear in k, so its ends decide.
 double exposed_in_chunks(const Buckets& b, double pass_s, const Slack& slack, double slack_s, double slowdown) {
   double worst = 0;
@@ -136,7 +136,7 @@ double exposed_in_chunks(const Buckets& b, double pass_s, const Slack& slack, do
     Buckets part = b;
     part.total = b.last + (b.total - b.last) * k / slack.chunks;
     part.count = std::max(1.0, b.count * k / slack.chunks);
-    worst = std::max(worst, exposed_behind(part, pass_s * (1 + (k - 1) * slack.group) / slack.chunks, slack_s, slowdown));
+    worst = std::max(worst, exposed_behind(part, pass_s * (1 + (k - 1) * slack.hops) / slack.chunks, slack_s, slowdown));
   }
   return worst;
 }
@@ -160,7 +160,7 @@ double gather_exposed(const StepContext& c, const Buckets& b, const StageCost& s
   const double slow = interference(c.job.accelerator, c.constants);
   double worst = 0;
   for (const double k : {1.0, slack.chunks}) {
-    const double window = stage.forward() * (1 + (k - 1) * slack.group) / slack.chunks;
+    const double window = stage.forward() * (1 + (k - 1) * slack.hops) / slack.chunks;
     const double rest = (b.total - b.last) * k / slack.chunks;
     worst = std::max(worst, b.last + std::max(0.0, overlapped(window, rest, slow) - window) - slack.gather_s);
   }

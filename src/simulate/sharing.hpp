@@ -37,8 +37,8 @@ double ddp_buckets(const model::Model& model, double tensor_degree, double param
 struct Slack {
   double gather_s = 0;  ///< before its first pass, while earlier stages have the first micro-batch
   double reduce_s = 0;  ///< after its last pass, while earlier stages finish
-  double chunks = 1;    ///< model chunks: those of the first (last) walk of a group come one after the other
-  double group = 1;     ///< micro-batches that walk together
+  double chunks = 1;    ///< of the stage's layers, passed one after the other
+  double hops = 1;      ///< stages: a micro-batch comes to the next chunk after so many passes
 };
 
 /// Exposed communication of the data-parallel group over one optimizer step, for the stage given.

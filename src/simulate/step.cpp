@@ -174,8 +174,7 @@ void Predictor::Impl::add_data_parallel(const StepContext& c, const std::vector<
   Exposed worst;
   Slack slack;
   slack.chunks = c.strategy.virtual_stages;
-  const int rest = c.strategy.accumulate % c.strategy.pipeline;
-  slack.group = c.strategy.schedule == parallel::Schedule::kInterleaved ? (rest > 0 ? rest : c.strategy.pipeline) : 1;
+  slack.hops = c.strategy.pipeline;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const Exposed e = data_parallel(c, stages[i].cost, slack);
     if (e.gather_s + e.reduce_s > worst.gather_s + worst.reduce_s) worst = e;
