@@ -68,7 +68,7 @@ class Engine {
       if (flows_at <= event_at) {
         now_ = std::max(now_, flows_at);
         fluid_.advance(flows_at, ended);
-        for (const flow::FlowId flow : ended) flow_ended(flow);
+        flows_ended(ended);
       } else {
         const Event event = events_.top();
         events_.pop();
@@ -259,14 +259,18 @@ class Engine {
     for (const flow::Use& use : uses_) begun_[flow].push_back({static_cast<int>(use.link), now_, 0, use.weight * wire});
   }
 
-  void flow_ended(flow::FlowId flow) {
-    if (wires_.record) {
+  /// What one end sets off may take the number of another flow that ended with it: transfers are looked up first.
+  void flows_ended(const std::vector<flow::FlowId>& flows) {
+    ended_.clear();
+    for (const flow::FlowId flow : flows) {
+      ended_.push_back(transfer_of_flow_[flow]);
+      if (!wires_.record) continue;
       for (Run::Passage& passage : begun_[flow]) {
         passage.end_s = now_;
         out_.passages.push_back(passage);
       }
     }
-    transfer_ended(transfer_of_flow_[flow]);
+    for (const std::uint32_t transfer : ended_) transfer_ended(transfer);
   }
 
   void transfer_ended(std::uint32_t id) {
@@ -380,6 +384,7 @@ class Engine {
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> transfer_of_flow_;
+  std::vector<std::uint32_t> ended_;  ///< transfers whose flows end now
   std::vector<flow::Use> uses_;
   std::vector<std::vector<Run::Passage>> begun_;  ///< by flow, where recorded
   std::vector<flow::FlowId> spare_;
