@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/base/progress.hpp>
 #include <chokepoint/whatif/scaling.hpp>
 
 #include <algorithm>
@@ -89,7 +90,11 @@ Result<std::vector<ScalePoint>> scaling(const Scenario& scenario, const Prices& 
   std::vector<ScalePoint> points;
   const ScalePoint* before = nullptr;
   double best_rate = 0;
+  std::size_t sizes = 0;
+  for (long gpus = options.first; gpus <= options.last; gpus *= 2) ++sizes;
+  ProgressLoop progress(sizes);
   for (long gpus = options.first; gpus <= options.last; gpus *= 2) {
+    const ProgressLoop::Round round(progress);
     const double grown = scenario.job.global_batch * static_cast<double>(gpus) / scenario.job.gpus;
     const double batch = options.grow_batch ? std::max(1.0, std::round(grown)) : scenario.job.global_batch;
     points.push_back(point_at(scenario, prices, options, static_cast<int>(gpus), batch));

@@ -3,6 +3,7 @@
 // have no wire: the pipeline's bubble shrinks with the micro-batches in flight, and device memory buys less
 // recomputation where that then fits. Cost: three evaluations per resource and one per fix, each well under a
 // millisecond on hosts with a switch.
+#include <chokepoint/base/progress.hpp>
 #include <chokepoint/whatif/sensitivity.hpp>
 
 #include <algorithm>
@@ -296,7 +297,9 @@ Result<Sensitivities> sensitivities(const Scenario& scenario, const parallel::St
   }
   Sensitivities out;
   out.step_time_s = time_of(now, completed);
+  ProgressLoop progress(resources.size());
   for (const Resource& resource : resources) {
+    const ProgressLoop::Round round(progress);
     Sensitivity s;
     s.resource = resource.name;
     s.where = resource.where;

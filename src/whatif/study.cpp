@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/base/progress.hpp>
 #include <chokepoint/whatif/study.hpp>
 
 namespace chokepoint::whatif {
@@ -63,7 +64,12 @@ Result<Study> make_study(const Scenario& scenario, const std::vector<Change>& ch
                          const StudyOptions& options) {
   Study out;
   out.options = options;
-  TRY_INTO(out.baseline, baseline(scenario));
+  const std::size_t parts = 2 + changes.size() + (options.sensitivities ? 1 : 0) + (options.scale ? 1 : 0) + (options.break_even ? 1 : 0);
+  ProgressLoop progress(parts);
+  {
+    const ProgressLoop::Round round(progress);
+    TRY_INTO(out.baseline, baseline(scenario));
+  }
   const Baseline& base = out.baseline;
   const parallel::Job& job = base.scenario.job;
   const parallel::Strategy& strategy = base.own.prediction->strategy;
@@ -77,16 +83,20 @@ Result<Study> make_study(const Scenario& scenario, const std::vector<Change>& ch
     for (const Change& change : changes) questions.push_back({change});
   }
   for (const std::vector<Change>& question : questions) {
+    const ProgressLoop::Round round(progress);
     TRY_INTO(PricedAnswer priced, price_answer(base, out.money, question, prices, options));
     out.answers.push_back(std::move(priced));
   }
   if (options.sensitivities) {
+    const ProgressLoop::Round round(progress);
     TRY_INTO(out.sensitivities, sensitivities(base.scenario, strategy));
   }
   if (options.scale) {
+    const ProgressLoop::Round round(progress);
     TRY_INTO(out.scale, scaling(base.scenario, prices, options.scaling));
   }
   if (options.break_even) {
+    const ProgressLoop::Round round(progress);
     out.break_even = BreakEven{network_break_even(base.scenario, strategy, options.efficiency),
                                largest_kept(base.scenario, strategy), largest_replanned(base.scenario)};
   }
