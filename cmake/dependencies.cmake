@@ -12,6 +12,10 @@ find_path(CHOKEPOINT_ZSTD_INCLUDE zstd.h REQUIRED)
 find_path(CHOKEPOINT_SQLITE_INCLUDE sqlite3.h REQUIRED)
 # isa-l has no static library in the distributions: its header is needed to build, its library opened where present.
 find_path(CHOKEPOINT_ISAL_INCLUDE isa-l/igzip_lib.h)
+find_path(CHOKEPOINT_BEAST_INCLUDE boost/beast.hpp)
+if(NOT CHOKEPOINT_BEAST_INCLUDE)
+  message(STATUS "Boost.Beast not found (libboost-dev): chokepoint serve is left out")
+endif()
 get_target_property(fmt_include fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
 
 # {fmt} compiled once (src/base/fmt_implementation.cpp) where that works with the installed version, else header-only.

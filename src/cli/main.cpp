@@ -3,8 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "serve_command.hpp"
+
 int main(int argc, char** argv) {
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i) words.emplace_back(argv[i]);
-  return chokepoint::commands::run(std::move(words));
+  return chokepoint::commands::run(std::move(words), {chokepoint::cli::add_serve});
 }

@@ -7,6 +7,7 @@
 #include <chokepoint/commands/run.hpp>
 #include <nlohmann/json.hpp>
 
+#include "assets.hpp"
 #include "request.hpp"
 
 namespace chokepoint::service {
@@ -53,6 +54,31 @@ Answer run(std::string_view operation, std::string_view text, Disk disk) {
   return {with_files(printed->second, request->files), outcome.code, std::nullopt};
 }
 
+/// The examples that a text names, as "../FOLDER/NAME", and those that these name.
+void add_named(std::string_view text, Json& files) {
+  for (const Asset& example : embedded::examples) {
+    const std::string name = "../" + std::string(example.name);
+    if (text.find(name) == std::string_view::npos || files.contains(name)) continue;
+    files[name] = example.content;
+    add_named(example.content, files);
+  }
+}
+
+/// Each job of the examples as a request, with all the files it needs.
+Json examples() {
+  constexpr std::string_view kFolder = "jobs/";
+  constexpr std::string_view kEnd = ".yaml";
+  Json list = Json::array();
+  for (const Asset& example : embedded::examples) {
+    if (!example.name.starts_with(kFolder) || !example.name.ends_with(kEnd)) continue;
+    Json files = Json::object();
+    add_named(example.content, files);
+    const std::string_view name = example.name.substr(kFolder.size(), example.name.size() - kFolder.size() - kEnd.size());
+    list.push_back({{"name", name}, {"request", {{"job", example.content}, {"files", files}}}});
+  }
+  return list;
+}
+
 /// All that a form can offer, in one answer.
 Answer catalogue() {
   std::string json = "{";
@@ -61,7 +87,7 @@ Answer catalogue() {
     if (one.error) return one;
     json += (json.size() > 1 ? "," : "") + ("\"" + std::string(part) + "\":") + one.json;
   }
-  return {json + "}\n", 0, std::nullopt};
+  return {json + ",\"examples\":" + examples().dump() + "}\n", 0, std::nullopt};
 }
 
 }  // namespace

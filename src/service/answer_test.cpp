@@ -95,6 +95,17 @@ TEST(Answer, TheCatalogueHoldsAllParts) {
   for (const char* part : {"models", "clusters", "accelerators"}) EXPECT_TRUE(all.contains(part)) << part;
 }
 
+TEST(Answer, ExamplesAreRequestsThatHoldAllTheirFiles) {
+  const json all = json::parse(answer("catalogue", "").json);
+  ASSERT_GT(all["examples"].size(), 10u);
+  for (const json& example : all["examples"]) {
+    json request = example["request"];
+    request["options"]["strategy"] = "zero=3 microbatch=1";
+    const Answer answered = answer("predict", request.dump());
+    EXPECT_FALSE(answered.error) << example["name"] << ": " << message(answered);
+  }
+}
+
 TEST(Answer, UnknownOperationsHaveNeighbours) {
   EXPECT_EQ(message(answer("predct", "{}")), "error: unknown operation 'predct'\n  did you mean 'predict'?\n");
 }

@@ -8,56 +8,27 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "scan.hpp"
+
 namespace chokepoint::service {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Below the depth at which writing the JSON out again would need a deep stack.
-constexpr int kDeepest = 64;
 constexpr std::size_t kMostFiles = 4096;
 constexpr std::string_view kJobName = "job.yaml";
 /// Options that say where a result goes, which is the caller's, or print something else than a result.
 constexpr std::array<std::string_view, 7> kNotInRequests{"json", "out", "help", "version", "quiet", "job", "inputs"};
 
-SourcePos place(std::string_view text, std::size_t byte) {
-  SourcePos pos{"request", 1, 1};
-  for (std::size_t i = 0; i + 1 < std::min(byte, text.size()); ++i) {
-    pos.column = text[i] == '\n' ? 1 : pos.column + 1;
-    pos.line += text[i] == '\n' ? 1 : 0;
-  }
-  return pos;
-}
-
-/// Where brackets stand too deep; outside of strings.
-std::optional<std::size_t> too_deep(std::string_view text) {
-  int depth = 0;
-  bool inside = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (inside) {
-      if (c == '\\') ++i;
-      else if (c == '"') inside = false;
-    } else if (c == '"') {
-      inside = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kDeepest) return i;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return std::nullopt;
-}
-
 Result<Json> parsed(std::string_view text) {
   if (text.empty()) return Json::object();
-  if (const auto at = too_deep(text)) return fail("nested deeper than 64 levels", place(text, *at + 1));
+  if (const auto deep = nested_too_deep(text)) return fail("nested deeper than 64 levels", *deep);
   try {
     Json json = Json::parse(text);
     if (!json.is_object()) return fail("the request is no JSON object, expected {\"job\": ..., \"options\": {...}}", {"request", 1, 1});
     return json;
   } catch (const Json::parse_error& error) {
-    return fail("the request is no valid JSON", place(text, error.byte), {"send a JSON object in UTF-8, for example {\"job\": {...}, \"options\": {...}}"});
+    return fail("the request is no valid JSON", place_of(text, error.byte), {"send a JSON object in UTF-8, for example {\"job\": {...}, \"options\": {...}}"});
   }
 }
 
@@ -80,33 +51,6 @@ Result<bool> add_files(const Json& files, MemoryFiles& into) {
   return true;
 }
 
-/// A mapping as the text of a job file: a key a line, so that positions in messages count keys.
-std::string job_text(const Json& job) {
-  std::string text;
-  for (const auto& [key, value] : job.items()) {
-    if (!value.is_null()) text += Json(key).dump() + ": " + value.dump() + "\n";
-  }
-  return text;
-}
-
-/// Name of the job's file, which is put among the files where it came as a value.
-Result<std::string> job_name(const Json& job, MemoryFiles& files) {
-  std::string text;
-  if (job.is_object()) {
-    text = job_text(job);
-  } else if (job.is_string()) {
-    text = job.get<std::string>();
-    const bool one_word = !text.empty() && text.find('\n') == std::string::npos && text.find(": ") == std::string::npos;
-    if (one_word && (files.find(text) != nullptr || (files.disk_open() && file_exists(text)))) return text;
-  } else {
-    return fail("'job' must be a mapping, the text of a job file, or the name of one in 'files'");
-  }
-  std::string name(kJobName);
-  while (files.find(name) != nullptr) name = "the-" + name;
-  files.add(name, std::move(text));
-  return name;
-}
-
 /// 256.0 is written as 256: JSON does not tell whole numbers from others, the command line does.
 std::string number_text(const Json& value) {
   constexpr double kExact = 9007199254740992.0;  // 2^53
@@ -122,11 +66,41 @@ Result<std::string> words_of(const std::string& option, const Json& value) {
   std::string text;
   for (const auto& [key, item] : value.items()) {
     if (item.is_null()) continue;
-    if (item.is_object() || item.is_array()) return fail("'options." + option + "." + key + "' must be a text or a number");
+    if (item.is_object() || item.is_array()) return fail("'" + option + "." + key + "' must be a text or a number");
     const std::string word = item.is_string() ? item.get<std::string>() : item.is_number() ? number_text(item) : item.dump();
     text += (text.empty() ? "" : " ") + key + "=" + word;
   }
   return text;
+}
+
+/// A mapping as the text of a job file: a key a line, so that positions in messages count keys.
+Result<std::string> job_text(const Json& job) {
+  std::string text;
+  for (const auto& [key, value] : job.items()) {
+    if (value.is_null()) continue;
+    const bool words = key == "strategy" && value.is_object();
+    TRY_INTO(const std::string strategy, words ? words_of("job.strategy", value) : Result<std::string>(""));
+    text += Json(key).dump() + ": " + (words ? Json(strategy).dump() : value.dump()) + "\n";
+  }
+  return text;
+}
+
+/// Name of the job's file, which is put among the files where it came as a value.
+Result<std::string> job_name(const Json& job, MemoryFiles& files) {
+  std::string text;
+  if (job.is_object()) {
+    TRY_INTO(text, job_text(job));
+  } else if (job.is_string()) {
+    text = job.get<std::string>();
+    const bool one_word = !text.empty() && text.find('\n') == std::string::npos && text.find(": ") == std::string::npos;
+    if (one_word && (files.find(text) != nullptr || (files.disk_open() && file_exists(text)))) return text;
+  } else {
+    return fail("'job' must be a mapping, the text of a job file, or the name of one in 'files'");
+  }
+  std::string name(kJobName);
+  while (files.find(name) != nullptr) name = "the-" + name;
+  files.add(name, std::move(text));
+  return name;
 }
 
 Result<bool> add_option(const std::string& name, const Json& value, std::vector<std::string>& words) {
@@ -145,7 +119,7 @@ Result<bool> add_option(const std::string& name, const Json& value, std::vector<
   }
   std::string text;
   if (value.is_object()) {
-    TRY_INTO(text, words_of(name, value));
+    TRY_INTO(text, words_of("options." + name, value));
   } else {
     text = value.is_string() ? value.get<std::string>() : number_text(value);
   }
@@ -188,7 +162,7 @@ Result<std::vector<std::string>> input_names(const Json& request, const MemoryFi
 }
 
 Result<bool> check_keys(const Json& request, std::string_view operation) {
-  std::vector<std::string> known{"job", "files", "options"};
+  std::vector<std::string> known{"job", "files", "options", "async"};  // async is for the server that passes it on
   if (reads_inputs(operation)) known.emplace_back("inputs");
   for (const auto& [key, value] : request.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
