@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <functional>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 namespace chokepoint::service {
@@ -27,7 +26,7 @@ struct ServeOptions {
 
 /// A process that answers requests on its end of a socket, until the other end closes.
 struct Worker {
-  pid_t pid = -1;
+  int pid = -1;
   int socket = -1;
 };
 /// Starts one. The server ends and reaps it.
