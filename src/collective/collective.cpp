@@ -123,7 +123,7 @@ struct Network::State {
   const Path& path(const Group& group) {
     const auto found = paths.find(group);
     if (found != paths.end()) return found->second;
-    Path path = make_path(cluster, accelerator, context, group);
+    Path path = make_path(cluster, accelerator, context, egress, group);
     set_peaks(path, context);
     return paths.emplace(group, std::move(path)).first->second;
   }

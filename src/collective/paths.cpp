@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chokepoint/base/units.hpp>
+#include <chokepoint/topology/router.hpp>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -188,12 +189,13 @@ class Routes {
     bool bounces = false;
   };
   Routes(const Host& host, const std::vector<std::vector<int>>& groups) : size_(host.devices.size()), ways_(size_ * size_) {
+    topology::Router router(host);
     for (const std::vector<int>& group : groups) {
       for (const int a : group) {
         for (const int b : group) {
           if (a == b) continue;
           Way& way = ways_[static_cast<std::size_t>(a) * size_ + static_cast<std::size_t>(b)];
-          way.route = topology::route(host, a, b);
+          way.route = router.route(a, b);
           way.bounces = !host.peer_to_peer && !way.route.links.empty() && !is_direct(link_of(host, way.route.links.front()));
         }
       }
@@ -343,11 +345,11 @@ double transport_hop(const Constants& constants, topology::Transport transport, 
 }
 
 /// GPU with the shortest way to the NIC; ways of equal length go to the GPU that serves fewer NICs so far.
-int nearest_gpu(const Host& host, int nic, const std::map<int, int>& served) {
+int nearest_gpu(const Host& host, topology::Router& router, int nic, const std::map<int, int>& served) {
   int best = -1;
   std::size_t best_length = std::numeric_limits<std::size_t>::max();
   for (const int gpu : host.gpus()) {
-    const topology::Route way = topology::route(host, gpu, nic);
+    const topology::Route way = router.route(gpu, nic);
     if (way.links.empty()) continue;
     const auto count = [&](int g) { const auto at = served.find(g); return at == served.end() ? 0 : at->second; };
     if (way.links.size() < best_length || (way.links.size() == best_length && count(gpu) < count(best))) {
@@ -377,15 +379,16 @@ Limit host_egress(const topology::Cluster& cluster, const Context& context) {
   }
   if (nics.empty()) return {};
   Loads loads(host, context);
+  topology::Router router(host);
   std::map<int, int> served;
   double line = kInfinity;
   for (const int nic : nics) {
     const double rate = device(host, nic).line_bytes_per_s;
     if (rate > 0) line = std::min(line, rate);
-    const int gpu = nearest_gpu(host, nic, served);
+    const int gpu = nearest_gpu(host, router, nic, served);
     if (gpu < 0) continue;
     ++served[gpu];
-    loads.add(topology::route(host, gpu, nic), !host.gpudirect_rdma);
+    loads.add(router.route(gpu, nic), !host.gpudirect_rdma);
   }
   if (line == kInfinity) line = gbit(100);
   const double count = static_cast<double>(nics.size());
@@ -596,7 +599,7 @@ void set_pairs(Path& path, const topology::Cluster& cluster, const Context& cont
   path.send_most_bytes_per_s = path.network.bytes_per_s * std::max(1.0, context.constants.network_send);
 }
 
-Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Context& context, const Group& group) {
+Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Context& context, const Limit& egress, const Group& group) {
   const Host& host = cluster.hosts.front().host;
   Path path;
   path.ranks = std::max(1, group.ranks);
@@ -609,7 +612,7 @@ Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& ac
   set_inside(path, host, accelerator, context, group);
   const int siblings = std::max(1, cluster.gpus_per_host() / per_host);
   if (path.islands > 1) {
-    path.network = host_egress(cluster, context);
+    path.network = egress;
     path.network.bytes_per_s *= static_cast<double>(domain) / siblings;
     path.network.wire_bytes_per_s *= static_cast<double>(domain) / siblings;
     if (siblings > 1 && !path.network.where.empty()) path.network.where += ", shared by " + std::to_string(siblings) + " groups";

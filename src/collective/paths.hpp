@@ -60,7 +60,8 @@ struct Path {
 
 /// Shares of the accelerator's NVLink generation.
 NvLinkShares nvlink_shares(const Constants& constants, const hardware::Accelerator& accelerator);
-Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Context& context, const Group& group);
+/// `egress`: what host_egress gives for this cluster, which is the same for all of its groups.
+Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& accelerator, const Context& context, const Limit& egress, const Group& group);
 /// Bandwidth of one host into the fabric, all NICs together.
 Limit host_egress(const topology::Cluster& cluster, const Context& context);
 

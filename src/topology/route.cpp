@@ -2,7 +2,7 @@
 // Ways through a host. NVLink and xGMI come first because NCCL prefers them whatever their bandwidth; after that the
 // PCIe tree, where the fewest hops is also the nearest common ancestor. GPUs and NICs never forward, and an NVSwitch
 // forwards only between GPUs.
-#include <chokepoint/topology/topology.hpp>
+#include <chokepoint/topology/router.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -25,35 +25,6 @@ Route finish(const Host& host, std::vector<int> links) {
   return route;
 }
 
-/// Widest link of the accepted kind between two devices, -1 when there is none.
-int direct_link(const Host& host, int from, int to) {
-  int best = -1;
-  for (std::size_t i = 0; i < host.links.size(); ++i) {
-    const Link& link = host.links[i];
-    if (link.from != from || link.to != to || !is_gpu_link(link)) continue;
-    if (best < 0 || link.bandwidth.effective() > link_at(host, best).bandwidth.effective()) best = static_cast<int>(i);
-  }
-  return best;
-}
-
-std::vector<int> nvlink_way(const Host& host, int from, int to) {
-  if (const int direct = direct_link(host, from, to); direct >= 0) return {direct};
-  if (kind_of(host, from) != DeviceKind::kGpu || kind_of(host, to) != DeviceKind::kGpu) return {};
-  for (std::size_t i = 0; i < host.devices.size(); ++i) {
-    if (host.devices[i].kind != DeviceKind::kNvSwitch) continue;
-    const int up = direct_link(host, from, static_cast<int>(i));
-    if (up < 0) continue;
-    const int down = direct_link(host, static_cast<int>(i), to);
-    if (down >= 0) return {up, down};
-  }
-  return {};
-}
-
-/// Whether a way may pass through this device on the PCIe side.
-bool forwards(DeviceKind kind) {
-  return kind == DeviceKind::kPcieSwitch || kind == DeviceKind::kHostBridge || kind == DeviceKind::kCpu;
-}
-
 /// Links of every device, in their order, in two flat arrays: ways are asked for by the hundred, and one small vector for
 /// each device was half of their time.
 struct Outgoing {
@@ -74,6 +45,37 @@ struct Outgoing {
     }
   }
 };
+
+/// Widest link of the accepted kind between two devices, -1 when there is none.
+int direct_link(const Host& host, const Outgoing& outgoing, int from, int to) {
+  int best = -1;
+  const auto here = static_cast<std::size_t>(from);
+  for (int k = outgoing.first[here]; k < outgoing.first[here + 1]; ++k) {
+    const int index = outgoing.links[static_cast<std::size_t>(k)];
+    const Link& link = link_at(host, index);
+    if (link.to != to || !is_gpu_link(link)) continue;
+    if (best < 0 || link.bandwidth.effective() > link_at(host, best).bandwidth.effective()) best = index;
+  }
+  return best;
+}
+
+std::vector<int> nvlink_way(const Host& host, const Outgoing& outgoing, int from, int to) {
+  if (const int direct = direct_link(host, outgoing, from, to); direct >= 0) return {direct};
+  if (kind_of(host, from) != DeviceKind::kGpu || kind_of(host, to) != DeviceKind::kGpu) return {};
+  for (std::size_t i = 0; i < host.devices.size(); ++i) {
+    if (host.devices[i].kind != DeviceKind::kNvSwitch) continue;
+    const int up = direct_link(host, outgoing, from, static_cast<int>(i));
+    if (up < 0) continue;
+    const int down = direct_link(host, outgoing, static_cast<int>(i), to);
+    if (down >= 0) return {up, down};
+  }
+  return {};
+}
+
+/// Whether a way may pass through this device on the PCIe side.
+bool forwards(DeviceKind kind) {
+  return kind == DeviceKind::kPcieSwitch || kind == DeviceKind::kHostBridge || kind == DeviceKind::kCpu;
+}
 
 /// Fewest hops over PCIe, memory and socket links (and a GPU's NVLink to its own CPU). `accept` says where to stop.
 template <class Accept>
@@ -107,8 +109,7 @@ std::vector<int> pcie_way_to(const Host& host, const Outgoing& outgoing, int fro
 }
 
 /// Copies that the device may not make itself go down to the memory of the source's NUMA node and up again.
-std::vector<int> way_through_memory(const Host& host, int from, int to) {
-  const Outgoing outgoing(host);
+std::vector<int> way_through_memory(const Host& host, const Outgoing& outgoing, int from, int to) {
   std::vector<int> links = pcie_way(host, outgoing, from, [&host](int device) { return kind_of(host, device) == DeviceKind::kCpu; });
   if (links.empty()) return pcie_way_to(host, outgoing, from, to);
   const std::vector<int> rest = pcie_way_to(host, outgoing, link_at(host, links.back()).to, to);
@@ -146,12 +147,24 @@ PathClass classify(const Host& host, const std::vector<int>& links) {
 
 }  // namespace
 
-Route route(const Host& host, int from, int to) {
+struct Router::Tables {
+  const Host& host;
+  Outgoing outgoing;
+};
+
+Router::Router(const Host& host) : tables_(std::make_unique<Tables>(Tables{host, Outgoing(host)})) {}
+Router::~Router() = default;
+
+Route Router::route(int from, int to) {
+  const Host& host = tables_->host;
+  const Outgoing& outgoing = tables_->outgoing;
   if (!valid(host, from) || !valid(host, to) || from == to) return {};
-  if (std::vector<int> links = nvlink_way(host, from, to); !links.empty()) return finish(host, std::move(links));
-  if (needs_host_memory(host, from, to)) return finish(host, way_through_memory(host, from, to));
-  return finish(host, pcie_way_to(host, Outgoing(host), from, to));
+  if (std::vector<int> links = nvlink_way(host, outgoing, from, to); !links.empty()) return finish(host, std::move(links));
+  if (needs_host_memory(host, from, to)) return finish(host, way_through_memory(host, outgoing, from, to));
+  return finish(host, pcie_way_to(host, outgoing, from, to));
 }
+
+Route route(const Host& host, int from, int to) { return Router(host).route(from, to); }
 
 namespace {
 DeclaredPath path_between(const Host& host, const Outgoing& outgoing, int a, int b) {
@@ -160,7 +173,7 @@ DeclaredPath path_between(const Host& host, const Outgoing& outgoing, int a, int
   for (const DeclaredPath& path : host.declared) {
     if ((path.a == a && path.b == b) || (path.a == b && path.b == a)) return {a, b, path.path, path.nvlinks};
   }
-  if (const std::vector<int> links = nvlink_way(host, a, b); !links.empty()) {
+  if (const std::vector<int> links = nvlink_way(host, outgoing, a, b); !links.empty()) {
     int width = std::numeric_limits<int>::max();
     for (const int link : links) width = std::min(width, link_at(host, link).width);
     return {a, b, PathClass::kNvLink, width};
