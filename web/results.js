@@ -120,7 +120,8 @@ export class Pane {
     if (!this.moving) this.before = this.now;
     this.moving = kind === "move";
     this.want = this.want === "rest" ? "rest" : kind;
-    if (this.running === "rest") this.controller.abort();
+    // Most answers come sooner than a cancelled one is cleared away.
+    if (this.running === "rest" && performance.now() - this.asked > 400) this.controller.abort();
     return this.pump();
   }
 
@@ -129,6 +130,7 @@ export class Pane {
     while (this.want) {
       this.running = this.want; this.want = null;
       this.controller = new AbortController();
+      this.asked = performance.now();
       const since = this.since; this.since = 0;
       const slow = setTimeout(() => this.busy(true), 250);
       try {

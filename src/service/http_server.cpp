@@ -8,6 +8,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -153,13 +154,15 @@ class Session : public std::enable_shared_from_this<Session> {
 
   /// Notices that the client goes away while its reply is worked out.
   void watch() {
-    stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code code) {
-      if (code || !self->waiting_) return;
+    stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this(), ticket = ticket_](error_code code) {
+      if (code || !self->waiting_ || self->ticket_ != ticket) return;
       char byte = 0;
-      if (::recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) return;  // its next request
+      const ssize_t seen = ::recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+      if (seen > 0) return;  // its next request
+      if (seen < 0 && (errno == EAGAIN || errno == EINTR)) return self->watch();  // woken by what was read already
       self->grace_.expires_after(kGrace);
-      self->grace_.async_wait([self](error_code cancelled) {
-        if (!cancelled && self->waiting_) self->shared_.routes.gone(self->ticket_);
+      self->grace_.async_wait([self, ticket](error_code cancelled) {
+        if (!cancelled && self->waiting_ && self->ticket_ == ticket) self->shared_.routes.gone(ticket);
       });
     });
   }
