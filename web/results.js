@@ -122,6 +122,7 @@ export class Pane {
     this.want = this.want === "rest" ? "rest" : kind;
     // Most answers come sooner than a cancelled one is cleared away.
     if (this.running === "rest" && performance.now() - this.asked > 400) this.controller.abort();
+    this.root.setAttribute("aria-busy", "true");
     return this.pump();
   }
 
@@ -144,6 +145,7 @@ export class Pane {
       clearTimeout(slow); this.busy(false);
       this.running = null;
     }
+    this.root.removeAttribute("aria-busy");
   }
 
   async ask(kind, signal) {
@@ -221,6 +223,7 @@ export class Question {
   }
   async ask(operation, request, draw) {
     this.controller?.abort();
+    this.root.setAttribute("aria-busy", "true");
     const controller = this.controller = new AbortController(), bar = this.root.querySelector(".busy");
     const slow = setTimeout(() => {
       bar.hidden = false;
@@ -247,7 +250,7 @@ export class Question {
       else if (error instanceof Refused) { this.say(errorHtml(error)); this.hooks.answered(operation, "refused", error); }
       else this.hooks.broken(error);
     } finally {
-      if (controller === this.controller) { clearTimeout(slow); bar.hidden = true; }
+      if (controller === this.controller) { clearTimeout(slow); bar.hidden = true; this.root.removeAttribute("aria-busy"); }
       else clearTimeout(slow);
     }
   }

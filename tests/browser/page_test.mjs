@@ -40,7 +40,7 @@ async function step(fact, check) {
     process.exit(1);
   }
 }
-const settled = page => page.waitForFunction(() => document.querySelector("#results h1")?.textContent && !document.querySelector(".stale") && document.querySelector("#results svg"));
+const settled = page => page.waitForFunction(() => document.querySelector("#results h1")?.textContent && !document.querySelector("#results .stale, #results [aria-busy=true]") && document.querySelector("#results svg"));
 const verdict = page => page.locator("#results h1").first().textContent();
 const changedVerdict = async (page, action) => { const before = await verdict(page); await action(); await page.waitForFunction(b => document.querySelector("#results h1").textContent !== b, before); await settled(page); };
 const range = (page, key, to) => page.evaluate(([k, v]) => { const n = document.getElementById("f-" + k); n.value = v; n.dispatchEvent(new Event("input", {bubbles: true})); n.dispatchEvent(new Event("change", {bubbles: true})); }, [key, to]);
