@@ -231,7 +231,7 @@ async function reports(kind) {
   }
   request.options[kind] = name;
   const answer = await post(operation, request);
-  download(name, answer.files[name], {html: "text/html", markdown: "text/markdown", csv: "text/csv"}[kind]);
+  download(name, (answer.written ?? answer.files)[name], {html: "text/html", markdown: "text/markdown", csv: "text/csv"}[kind]);
 }
 
 // ---- whole page

@@ -40,7 +40,7 @@ std::string with_files(std::string json, const MemoryFiles& files) {
   }
   const std::size_t end = json.rfind('}');
   if (written.empty() || end == std::string::npos) return json;
-  json.insert(end, ",\"files\":" + written.dump());
+  json.insert(end, ",\"written\":" + written.dump());
   return json;
 }
 

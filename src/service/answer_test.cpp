@@ -64,8 +64,8 @@ TEST(Answer, WrittenFilesStandBesideTheResult) {
   const Answer answered = answer("predict", request.dump());
   ASSERT_EQ(answered.code, 0) << message(answered);
   const json result = json::parse(answered.json);
-  EXPECT_EQ(result["files"]["report.html"].get<std::string>().substr(0, 15), "<!DOCTYPE html>");
-  EXPECT_EQ(from_base64(result["files"]["t.json.gz"]["base64"].get<std::string>()).value().substr(0, 2), "\x1F\x8B");
+  EXPECT_EQ(result["written"]["report.html"].get<std::string>().substr(0, 15), "<!DOCTYPE html>");
+  EXPECT_EQ(from_base64(result["written"]["t.json.gz"]["base64"].get<std::string>()).value().substr(0, 2), "\x1F\x8B");
 }
 
 TEST(Answer, BadRequestsSayWhatIsWrong) {

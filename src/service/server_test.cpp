@@ -159,7 +159,7 @@ TEST_F(Server, PredictsAsTheCommandLineDoes) {
 
 TEST_F(Server, BadInputIs400WithItsPlace) {
   start();
-  const Response response = call("POST", "/api/v1/predict", {{"job", "model: llama-3-8b\ncluster: dgx-h100\nbtach: 3\n"}});
+  const Response response = call("POST", "/api/v1/predict", {{"job", "model: llama-3-8b\ncluster: dgx-h100\nbatch: many\nsequence: 4096\n"}});
   EXPECT_EQ(response.status, 400);
   EXPECT_EQ(response.data()["error"]["line"], 3);
   EXPECT_EQ(response.data()["error"]["file"], "job.yaml");

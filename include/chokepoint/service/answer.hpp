@@ -8,7 +8,7 @@
 // A request holds "job" (a mapping, the text of a job file, or the name of one in "files"), "inputs" (names of files to
 // read: wiring, diagnose, validate, calibrate), "files" (name: text, or name: {"base64": ...}) and "options" (the long
 // options of the command line). The answer is what the command prints with --json; what options such as "html" make it
-// write stands beside it in "files".
+// write stands beside it in "written".
 #include <chokepoint/base/memory_files.hpp>
 #include <chokepoint/base/result.hpp>
 #include <optional>
