@@ -217,7 +217,7 @@ Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int
                        [&] {
                          return with_settings(common.json
                                                   ? report::whatif_json(study)
-                                                  : report::whatif_text(study, report::terminal_style(), common.quiet,
+                                                  : report::whatif_text(study, report::terminal_style(common.lang), common.quiet,
                                                                         o.as_of.empty() ? today() : o.as_of),
                                               file, common.json, common.quiet);
                        });
@@ -269,7 +269,7 @@ void add_whatif(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<WhatIfOptions>();
   CLI::App* command = app.add_subcommand(
       "whatif", "What a change or a purchase is worth: step time, tokens, money, and what to mend first");
-  add_common(*command, common);
+  add_common(*command, common, Speaks::kEnglishAndRussian);
   add_options(*command, *options);
   command->callback([options, &common, &action] {
     action = [options, &common] {

@@ -4,6 +4,7 @@
 #include <chokepoint/report/style.hpp>
 #include <chokepoint/whatif/study.hpp>
 #include <string>
+#include <string_view>
 
 namespace chokepoint::report {
 
@@ -13,6 +14,8 @@ std::string price_words(const whatif::HourlyPrice& price);
 std::string usd(double amount);
 /// "-21 % (-24 .. -18)"
 std::string ratio_words(const whatif::Ratio& ratio);
+/// A titled paragraph, title and text in the style's language.
+std::string said_line(std::string_view title, std::string_view text, const Style& style);
 /// Answers side by side, where there are three or more.
 std::string comparison_section(const whatif::Study& study, const Style& style);
 std::string money_section(const whatif::Study& study, const Style& style);

@@ -68,23 +68,24 @@ std::string comparison_section(const Study& study, const Style& style) {
     cells.push_back(money ? usd(money->usd_per_billion_tokens) : "-");
     rows.push_back(std::move(cells));
   };
-  row("now", study.baseline.own, study.baseline.best, study.baseline.scenario.job, study.best_money);
+  row(style.say("now"), study.baseline.own, study.baseline.best, study.baseline.scenario.job, study.best_money);
   for (const PricedAnswer& a : study.answers)
     row(title_of(a.answer), a.answer.kept, a.answer.best, a.answer.scenario.job, a.best_money);
-  return "\n" + table({{"change"},
-                       {"same plan", true},
-                       {"network", true},
-                       {"re-planned", true},
-                       {"network", true},
-                       {"tokens/s", true},
-                       {"USD/B tokens", true}},
+  return "\n" + table({{style.say("change")},
+                       {style.say("same plan"), true},
+                       {style.say("network"), true},
+                       {style.say("re-planned"), true},
+                       {style.say("network"), true},
+                       {style.say("tokens/s"), true},
+                       {style.say("USD/B tokens"), true}},
                       rows, style);
 }
 
 std::string sensitivity_section(const Study& study, const Style& style) {
   const Sensitivities& s = *study.sensitivities;
   std::string out =
-      "\n" + style.bold("What the step hangs on") + ", same strategy, step " + format_duration(s.step_time_s) + "\n";
+      "\n" + style.bold(style.say("What the step hangs on")) +
+      style.say(", same strategy, step {}", {format_duration(s.step_time_s)}) + "\n";
   std::vector<std::vector<std::string>> rows;
   int unused = 0;
   for (const Sensitivity& r : s.resources) {
@@ -94,23 +95,28 @@ std::string sensitivity_section(const Study& study, const Style& style) {
       continue;
     }
     rows.push_back({r.resource, percent(r.derivative), percent(r.step_time_double_s / s.step_time_s - 1),
-                    percent(headroom), r.where});
+                    percent(headroom), style.say(r.where)});
   }
-  out += table({{"resource"}, {"+10 % of it", true}, {"twice", true}, {"no limit", true}, {"where"}}, rows, style);
+  out += table({{style.say("resource")},
+                {style.say("+10 % of it"), true},
+                {style.say("twice"), true},
+                {style.say("no limit"), true},
+                {style.say("where")}},
+               rows, style);
   if (unused > 0)
-    out += style.dim(fmt::format("{} more resource{} this job does not feel (--json lists them)", unused,
-                                 unused == 1 ? "" : "s")) +
+    out += style.dim(style.say(fmt::format("{} more resource{} this job does not feel (--json lists them)", unused,
+                                           unused == 1 ? "" : "s"))) +
            "\n";
-  out += "\nOne after the other\n";
+  out += "\n" + style.say("One after the other") + "\n";
   double before = s.step_time_s;
   for (std::size_t i = 0; i < s.chain.size(); ++i) {
     const Fix& fix = s.chain[i];
     out +=
         fmt::format("  {}. {} -> {} ({:+.1f} %)  {}: {}\n", i + 1, format_duration(before),
-                    format_duration(fix.step_time_s), 100 * (fix.step_time_s / before - 1), fix.resource, fix.change);
+                    format_duration(fix.step_time_s), 100 * (fix.step_time_s / before - 1), fix.resource, style.say(fix.change));
     before = fix.step_time_s;
   }
-  if (s.chain.empty()) out += "  no single resource shortens the step by a thousandth\n";
+  if (s.chain.empty()) out += "  " + style.say("no single resource shortens the step by a thousandth") + "\n";
   return out;
 }
 
@@ -118,22 +124,23 @@ std::string scale_section(const Study& study, const Style& style) {
   const bool grow = study.options.scaling.grow_batch;
   const bool priced =
       std::any_of(study.scale.begin(), study.scale.end(), [](const ScalePoint& p) { return p.money.has_value(); });
-  std::string out = "\n" + style.bold("Scale") +
-                    (grow ? ", the batch grows with the accelerators (weak scaling)"
-                          : ", the batch stays (strong scaling; --grow-batch grows it)") +
+  std::string out = "\n" + style.bold(style.say("Scale")) +
+                    style.say(grow ? ", the batch grows with the accelerators (weak scaling)"
+                                   : ", the batch stays (strong scaling; --grow-batch grows it)") +
                     "\n";
   std::vector<Column> columns = {
-      {"GPUs", true}, {"step", true}, {"tokens/s", true}, {"efficiency", true}, {"goodput", true}};
-  if (grow) columns.push_back({"batch", true});
-  if (priced) columns.push_back({"USD/B tokens", true});
-  columns.push_back({"strategy"});
-  columns.push_back({"bends by"});
+      {"GPUs", true}, {style.say("step"), true}, {style.say("tokens/s"), true}, {style.say("efficiency"), true},
+      {"goodput", true}};
+  if (grow) columns.push_back({style.say("batch"), true});
+  if (priced) columns.push_back({style.say("USD/B tokens"), true});
+  columns.push_back({style.say("strategy")});
+  columns.push_back({style.say("bends by")});
   std::vector<std::vector<std::string>> rows;
   for (const ScalePoint& p : study.scale) {
     std::vector<std::string> row = {format_count(p.gpus)};
     if (!p.state) {
       row.insert(row.end(), columns.size() - 3, "");
-      row.push_back(p.state.why_not);
+      row.push_back(style.say(p.state.why_not));
       row.push_back("");
     } else {
       row.insert(row.end(),
@@ -142,37 +149,37 @@ std::string scale_section(const Study& study, const Style& style) {
       if (grow) row.push_back(format_count(p.batch));
       if (priced) row.push_back((p.on_front ? "*" : " ") + (p.money ? usd(p.money->usd_per_billion_tokens) : "-"));
       row.push_back(parallel::title(p.state.prediction->strategy));
-      row.push_back(p.bend ? fmt::format("{} (-{:.0f} %)", p.bend->bill, 100 * p.bend->lost) : "");
+      row.push_back(p.bend ? fmt::format("{} (-{:.0f} %)", style.say(p.bend->bill), 100 * p.bend->lost) : "");
     }
     rows.push_back(std::move(row));
   }
   out += table(columns, rows, style);
-  if (priced) out += style.dim("* no other size is both faster and cheaper (Pareto front)") + "\n";
+  if (priced) out += style.dim(style.say("* no other size is both faster and cheaper (Pareto front)")) + "\n";
   return out;
 }
 
 std::string break_even_section(const Study& study, const Style& style) {
   const BreakEven& b = *study.break_even;
-  std::string out = "\n" + style.bold("Break-even") + "\n";
+  std::string out = "\n" + style.bold(style.say("Break-even")) + "\n";
   const NetworkBreakEven& n = b.network;
   if (n.bytes_per_s) {
-    out += titled("  network",
+    out += said_line("  network",
                   fmt::format("{} a host keep {:.0f} % of an unlimited network's speed; {} now keep {:.0f} %",
                               format_rate(*n.bytes_per_s), 100 * n.efficiency, format_rate(n.now_bytes_per_s),
                               100 * n.now_efficiency),
                   style);
   } else {
-    out += titled("  network", n.why_not, style);
+    out += said_line("  network", n.why_not, style);
   }
   const auto size = [](const char* what, int value) {
     return value > 0 ? fmt::format("{} {}", format_count(value), what) : fmt::format("no {}", what);
   };
-  out += titled(
+  out += said_line(
       "  same plan",
       fmt::format("fits up to {}, {}, or {}", size("layers", b.kept.layers), size("tokens a sequence", b.kept.sequence),
                   size("sequences a micro-batch", b.kept.micro_batch)),
       style);
-  out += titled("  re-planned",
+  out += said_line("  re-planned",
                 fmt::format("fits up to {} or {}", size("layers", b.replanned.layers),
                             size("tokens a sequence", b.replanned.sequence)),
                 style);
@@ -180,18 +187,18 @@ std::string break_even_section(const Study& study, const Style& style) {
 }
 
 std::string money_section(const Study& study, const Style& style) {
-  std::string out = "\n" + style.bold("The run") + "\n";
+  std::string out = "\n" + style.bold(style.say("The run")) + "\n";
   const Goodput& g = study.goodput;
   const double tokens = study.options.scaling.tokens;
   if (tokens > 0 && study.money && study.money->run_s) {
-    out += titled("  now",
+    out += said_line("  now",
                   fmt::format("{}: {:.1f} days, {} USD", tokens_words(tokens), *study.money->run_s / kDay,
                               usd(*study.money->run_usd)),
                   style);
   }
   for (const PricedAnswer& a : study.answers) {
     if (!a.best_money || !a.best_money->run_s) continue;
-    out += titled("  changed",
+    out += said_line("  changed",
                   fmt::format("{}: {:.1f} days, {} USD", title_of(a.answer), *a.best_money->run_s / kDay,
                               usd(*a.best_money->run_usd)),
                   style);
@@ -200,16 +207,16 @@ std::string money_section(const Study& study, const Style& style) {
     const Deadline& d = *study.deadline;
     const std::string by = fmt::format("in {:.3g} days", study.options.by_s / kDay);
     out += d.point
-               ? titled("  deadline",
+               ? said_line("  deadline",
                         fmt::format("{} {}: {} accelerators, {}", tokens_words(tokens), by, format_count(d.point->gpus),
                                     parallel::title(d.point->state.prediction->strategy)),
                         style)
-               : titled("  deadline", d.why_not, style);
+               : said_line("  deadline", d.why_not, style);
     if (d.point && d.point->money && d.point->money->run_usd)
-      out += titled(
+      out += said_line(
           "", fmt::format("{:.1f} days, {} USD", *d.point->money->run_s / kDay, usd(*d.point->money->run_usd)), style);
   }
-  out += titled("  failures",
+  out += said_line("  failures",
                 fmt::format("{:.2g} a day, goodput {:.1f} %: checkpoints of {} every {}{}, Young and Daly {}, cost "
                             "{:.2f} %, lost work and restarts {:.2f} %, {} spare host{}",
                             g.failures_per_day, 100 * g.goodput, span_words(g.checkpoint_s), span_words(g.interval_s),
@@ -222,9 +229,9 @@ std::string money_section(const Study& study, const Style& style) {
     for (std::size_t i = 0; i < study.money->idle.size() && i < 6; ++i) {
       const IdleMoney& one = study.money->idle[i];
       if (i > 0 && one.usd_per_day < 0.001 * study.money->usd_per_day) break;
-      idle += fmt::format("{}{} {}", i == 0 ? "" : ", ", one.name, usd(one.usd_per_day));
+      idle += fmt::format("{}{} {}", i == 0 ? "" : ", ", style.say(one.name), usd(one.usd_per_day));
     }
-    out += titled("  idle", "USD a day: " + idle, style);
+    out += said_line("  idle", "USD a day: " + idle, style);
   }
   return out;
 }

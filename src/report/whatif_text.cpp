@@ -3,6 +3,7 @@
 #include <chokepoint/base/units.hpp>
 #include <chokepoint/report/predict_view.hpp>
 #include <chokepoint/report/whatif_view.hpp>
+#include <chokepoint/report/words.hpp>
 #include <cmath>
 #include <fmt/format.h>
 
@@ -23,7 +24,7 @@ constexpr long kStaleDays = 365;
 std::string memory_words(const Prediction& p, const Style& style) {
   const parallel::Verdict verdict = p.memory.verdict();
   const std::string text = fmt::format("{:.0f}/{:.0f} GiB, {}", p.memory.needed_bytes / kGiB,
-                                       p.memory.capacity_bytes / kGiB, parallel::name(verdict));
+                                       p.memory.capacity_bytes / kGiB, style.say(parallel::name(verdict)));
   return verdict == parallel::Verdict::kDoesNotFit ? style.red(text)
          : verdict == parallel::Verdict::kTight    ? style.yellow(text)
                                                    : text;
@@ -43,14 +44,15 @@ std::string now_section(const Study& study, const Style& style) {
   const Baseline& base = study.baseline;
   const Prediction& p = *base.own.prediction;
   const bool measured = base.scenario.real.measured.has_value();
-  std::string out = style.bold(fmt::format("Now           {} {}, {}", format_duration(p.step_time_s),
-                                           measured ? "as the traces show it" : fmt::format("\u00b1{} %", band_percent(p)),
-                                           rate_words(p, base.scenario.job))) +
+  std::string out = style.bold(fmt::format(
+                        "{} {} {}, {}", pad_right(style.say("Now"), 13), format_duration(p.step_time_s),
+                        measured ? style.say("as the traces show it") : fmt::format("\u00b1{} %", band_percent(p)),
+                        style.say(rate_words(p, base.scenario.job)))) +
                     "\n";
-  out += titled("  strategy", parallel::title(p.strategy) + "; " + memory_words(p, style), style);
-  out += titled("  choke point", choke_words(p), style);
+  out += said_line("  strategy", parallel::title(p.strategy) + "; " + memory_words(p, style), style);
+  out += said_line("  choke point", choke_words(p), style);
   if (study.money) {
-    out += titled("  money",
+    out += said_line("  money",
                   fmt::format("{} USD a step, {} per billion tokens, {} a day", usd(study.money->usd_per_step),
                               usd(study.money->usd_per_billion_tokens), usd(study.money->usd_per_day)),
                   style);
@@ -63,20 +65,20 @@ std::string now_section(const Study& study, const Style& style) {
                                     parallel::title(best.strategy));
     if (study.best_money)
       words += fmt::format(", {} USD per billion tokens", usd(study.best_money->usd_per_billion_tokens));
-    out += titled("  settings", words, style);
+    out += said_line("  settings", words, style);
   }
   return out;
 }
 
 std::string state_line(const char* title, const State& state, const std::optional<Ratio>& ratio,
                        const parallel::Job& job, const Style& style) {
-  if (!state) return titled(title, style.red("no answer") + ": " + state.why_not, style);
+  if (!state) return titled(style.say(title), style.red(style.say("no answer")) + ": " + style.say(state.why_not), style);
   const Prediction& p = *state.prediction;
   std::string words =
       fmt::format("{}, step {}; {}", format_duration(p.step_time_s), ratio_words(*ratio), rate_words(p, job));
   const bool nothing = std::abs(ratio->value - 1) < 5e-4;
   if (!nothing && !ratio->told_apart()) words += " (cannot be told from no change)";
-  return titled(title, words, style) + titled("", parallel::title(p.strategy) + "; " + memory_words(p, style), style);
+  return said_line(title, words, style) + said_line("", parallel::title(p.strategy) + "; " + memory_words(p, style), style);
 }
 
 std::string bought_words(const BillOfMaterials& bought) {
@@ -89,21 +91,21 @@ std::string bought_words(const BillOfMaterials& bought) {
 
 std::string money_lines(const Study& study, const PricedAnswer& a, const Style& style) {
   if (!a.best_money || !study.money) {
-    return a.price_missing.empty() ? "" : titled("  money", a.price_missing + "; --price or --prices gives one", style);
+    return a.price_missing.empty() ? "" : said_line("  money", a.price_missing + "; --price or --prices gives one", style);
   }
   std::string words = fmt::format("{} USD per billion tokens now", usd(study.money->usd_per_billion_tokens));
   if (a.kept_money) words += fmt::format(", {} with the same plan", usd(a.kept_money->usd_per_billion_tokens));
   words += fmt::format(", {} re-planned; {} -> {} USD a day", usd(a.best_money->usd_per_billion_tokens),
                        usd(study.money->usd_per_day), usd(a.best_money->usd_per_day));
-  std::string out = titled("  money", words, style);
+  std::string out = said_line("  money", words, style);
   if (!a.bought.items.empty()) {
     std::string words = bought_words(a.bought);
     if (a.bought.usd() > 0) words += fmt::format(": {} USD", usd(a.bought.usd()));
     if (!a.bought.missing.empty())
       words += fmt::format(" without {}, which the list does not price", fmt::join(a.bought.missing, ", "));
-    out += titled("  bought", words, style);
+    out += said_line("  bought", words, style);
     if (a.payback && a.bought.usd() > 0) {
-      out += titled("  payback",
+      out += said_line("  payback",
                     a.payback->days ? fmt::format("{} days at {} USD a day saved on the same work",
                                                   usd(*a.payback->days), usd(a.payback->saved_usd_per_day))
                                     : "never: the same work gets no cheaper",
@@ -112,7 +114,7 @@ std::string money_lines(const Study& study, const PricedAnswer& a, const Style& 
   }
   if (a.break_even) {
     out +=
-        titled("  break-even",
+        said_line("  break-even",
                fmt::format("an accelerator-hour up to {} USD, or parts up to {} USD over {:g} years, equal staying",
                            usd(a.break_even->usd_per_hour_after), usd(a.break_even->purchase_usd), a.break_even->years),
                style);
@@ -126,27 +128,28 @@ std::string answer_section(const Study& study, const PricedAnswer& a, const Styl
   std::string out = "\n" + style.bold(title) + "\n";
   const parallel::Job& job = a.answer.scenario.job;
   out += state_line("  same plan", a.answer.kept, a.answer.kept_ratio, job, style);
-  if (!a.answer.why_same.empty()) out += titled("", "nothing changes: " + a.answer.why_same, style);
+  if (!a.answer.why_same.empty()) out += said_line("", "nothing changes: " + a.answer.why_same, style);
   const bool same =
       a.answer.kept && a.answer.best && a.answer.kept.prediction->strategy == a.answer.best.prediction->strategy;
-  out += same ? titled("  re-planned", "the same strategy stays best", style)
+  out += same ? said_line("  re-planned", "the same strategy stays best", style)
               : state_line("  re-planned", a.answer.best, a.answer.best_ratio, job, style);
   if (!same && !a.answer.given_up.empty())
-    out += titled("", fmt::format("instead of {}", fmt::join(a.answer.given_up, " ")), style);
-  if (a.answer.best) out += titled("  choke point", choke_words(*a.answer.best.prediction), style);
+    out += said_line("", fmt::format("instead of {}", fmt::join(a.answer.given_up, " ")), style);
+  if (a.answer.best) out += said_line("  choke point", choke_words(*a.answer.best.prediction), style);
   out += money_lines(study, a, style);
-  for (const Note& note : a.answer.scenario.notes) out += titled("  note", note.text, style);
+  for (const Note& note : a.answer.scenario.notes) out += said_line("  note", note.text, style);
   return out;
 }
 
-std::string ladder_section(const Study& study) {
+std::string ladder_section(const Study& study, const Style& style) {
   std::string out =
-      "\nFrom peak to useful work" + std::string(study.money ? ", USD a day lost on each rung" : "") + "\n";
+      "\n" + style.say(study.money ? "From peak to useful work, USD a day lost on each rung" : "From peak to useful work") +
+      "\n";
   double before = 1;
   for (std::size_t i = 0; i < study.ladder.size(); ++i) {
     const PricedRung& rung = study.ladder[i];
     if (i > 0 && before - rung.fraction < 0.0005) continue;
-    out += fmt::format("{:>6.1f} %  {} {}", 100 * rung.fraction, pad_right(rung.name, 38),
+    out += fmt::format("{:>6.1f} %  {} {}", 100 * rung.fraction, pad_right(style.say(rung.name), 38),
                        i == 0 ? "" : pad_left(fmt::format("{:.1f}", -100 * (before - rung.fraction)), 6));
     if (rung.usd_per_day && i > 0) out += pad_left(usd(*rung.usd_per_day), 12);
     out.erase(out.find_last_not_of(' ') + 1);
@@ -160,20 +163,25 @@ std::string prices_section(const Study& study, std::string_view today, const Sty
   std::string out = "\n";
   if (!study.money) {
     if (study.price_missing.empty()) return "";
-    return out + titled("Prices", study.price_missing + "; --price 2.50 or --prices FILE gives one", style);
+    return out + said_line("Prices", study.price_missing + "; --price 2.50 or --prices FILE gives one", style);
   }
   const HourlyPrice& price = study.money->price;
   std::string words = price_words(price);
   if (!price.tag.source.empty()) words += ". Source: " + price.tag.source;
-  out += titled("Prices", words, style);
+  out += said_line("Prices", words, style);
   const auto age = today.empty() ? std::nullopt : days_between(price.tag.date, today);
   if (age && *age > kStaleDays)
     out += titled(
-        "", style.yellow(fmt::format("this price is {} days old: --prices FILE or --price replaces it", *age)), style);
+        "", style.yellow(style.say(fmt::format("this price is {} days old: --prices FILE or --price replaces it", *age))),
+        style);
   return out;
 }
 
 }  // namespace
+
+std::string said_line(std::string_view title, std::string_view text, const Style& style) {
+  return titled(title.empty() ? std::string() : style.say(title), style.say(text), style);
+}
 
 std::string usd(double amount) {
   const double size = std::abs(amount);
@@ -209,7 +217,8 @@ std::string change_words_text(const Style& style) {
 }
 
 std::string whatif_text(const Study& study, const Style& style, bool quiet, std::string_view today) {
-  std::string out = quiet ? "" : job_heading(study.baseline.scenario.job) + "\n";
+  std::string out =
+      quiet ? "" : job_heading(study.baseline.scenario.job, style.words ? *style.words : Words::english()) + "\n";
   out += now_section(study, style);
   out += comparison_section(study, style);
   for (const PricedAnswer& answer : study.answers) out += answer_section(study, answer, style);
@@ -218,7 +227,7 @@ std::string whatif_text(const Study& study, const Style& style, bool quiet, std:
   if (study.break_even) out += break_even_section(study, style);
   if (study.deadline || study.options.scaling.tokens > 0) out += money_section(study, style);
   if (quiet) return out;
-  out += ladder_section(study);
+  out += ladder_section(study, style);
   out += prices_section(study, today, style);
   return out + assumptions_text(study.baseline.own.prediction->assumptions, style);
 }

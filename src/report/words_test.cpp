@@ -67,6 +67,8 @@ TEST(Words, EveryTextOfThePagesAndViewsIsInTheCatalogue) {
                                                                                    {"prediction_parts.cpp", "say"},
                                                                                    {"predict_view.cpp", "say"},
                                                                                    {"plan_view.cpp", "say"},
+                                                                                   {"whatif_text.cpp", "say"},
+                                                                                   {"whatif_sections.cpp", "say"},
                                                                                    {"diagnose_text.cpp", "say"},
                                                                                    {"diagnose_stragglers.cpp", "say"},
                                                                                    {"diagnose_hang.cpp", "say"},

@@ -12,23 +12,27 @@ namespace chokepoint::whatif {
 namespace {
 
 constexpr double kDay = 86400;
-constexpr double kEnoughSpares = 0.01;  ///< share of the time in which a host may lack
 constexpr int kMostSpares = 100000;
 
-/// Smallest number that a Poisson variable of this mean exceeds with less than `share`; or the share above `given`.
+/// Hosts that stand by for those in repair, a Poisson variable of this mean, and how often they are too few: as given, or
+/// as many as make useful time cheapest, (hosts + spares) / (1 - lacking). Each further spare costs the same and helps less.
 struct Spares {
   int count = 0;
   double lacking = 0;
 };
-Spares spares_for(double mean, std::optional<int> given) {
+Spares spares_for(double mean, double hosts, std::optional<int> given) {
   if (mean <= 0) return {given.value_or(0), 0};
   double probability = std::exp(-std::min(mean, 700.0));
   double below = probability;
   int count = 0;
   const int last = given ? std::min(*given, kMostSpares) : kMostSpares;
-  while (count < last && (given || 1 - below >= kEnoughSpares)) {
+  while (count < last) {
+    const double next = probability * mean / (count + 1);
+    // Below 1e-300 of the time the ratio of two costs is not a number: more spares help then.
+    const bool cheaper = below < 1e-300 || (hosts + count + 1) * below < (hosts + count) * (below + next);
+    if (!given && !cheaper) break;
     ++count;
-    probability *= mean / count;
+    probability = next;
     below += probability;
   }
   return {count, std::clamp(1 - below, 0.0, 1.0)};
@@ -72,7 +76,7 @@ Goodput goodput_of(const parallel::Job& job, const Failures& f) {
   out.interval_s = f.interval_s.value_or(out.best_interval_s);
   if (rate <= 0) out.interval_s = f.interval_s.value_or(3600);
   const double share = training_share(out.interval_s, out.checkpoint_s, rate, out.restart_s);
-  const Spares spares = spares_for(rate * f.hardware_share * f.repair_s, f.spare_hosts);
+  const Spares spares = spares_for(rate * f.hardware_share * f.repair_s, hosts, f.spare_hosts);
   out.spare_hosts = spares.count;
   out.fraction_waiting = spares.lacking;
   out.goodput = share * (1 - spares.lacking);

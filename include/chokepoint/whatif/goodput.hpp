@@ -25,7 +25,7 @@ struct Failures {
   /// State written: 16-bit weights, fp32 master and two moments.
   double checkpoint_bytes_per_parameter = 14;
   std::optional<double> interval_s;  ///< work between checkpoints; empty: the best
-  std::optional<int> spare_hosts;    ///< empty: as many as it takes
+  std::optional<int> spare_hosts;    ///< empty: as many as make useful time cheapest
 };
 
 struct Goodput {
@@ -37,7 +37,7 @@ struct Goodput {
   double interval_s = 0;           ///< used below
   double young_daly_s = 0;         ///< sqrt(2 C M), for comparison
   double best_interval_s = 0;      ///< exact optimum of the formula used
-  int spare_hosts = 0;             ///< given, or enough that a host lacks less than 1 % of the time
+  int spare_hosts = 0;             ///< given, or as many as make useful time cheapest
   double fraction_checkpoint = 0;  ///< of the wall time
   double fraction_lost_work = 0;   ///< redone after failures, and restarts
   double fraction_waiting = 0;     ///< no spare host left
