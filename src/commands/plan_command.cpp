@@ -9,6 +9,7 @@
 #include "job_options.hpp"
 #include "profile_option.hpp"
 #include "report_files.hpp"
+#include "search_options.hpp"
 #include "simulate_options.hpp"
 
 namespace chokepoint::commands {
@@ -18,6 +19,7 @@ namespace {
 struct PlanOptions {
   JobOptions job;
   int top = 10;
+  SearchOptions search;
   std::string profile;
   std::vector<std::string> changes;
   ReportFiles files;
@@ -35,12 +37,31 @@ Result<report::PlanReport> page_report(const parallel::Job& job, const plan::Pla
   if (!drawn) return report;
   search.variants = true;
   search.top = kMostDrawn;
+  search.explain = false;
   TRY_INTO(plan::Plan all, plan::make_plan(job, search));
   report.every = std::move(all.candidates);
   return report;
 }
 
-Result<std::string> make(const PlanOptions& options, const CommonOptions& common, bool& fits) {
+/// The search, and what is asked about its leading candidates.
+Result<plan::Plan> searched(const PlanOptions& options, const CommonOptions& common, const parallel::Job& job, plan::Options& search) {
+  TRY_INTO([[maybe_unused]] const bool complete, apply(options.search, job, search));
+  plan::Options watched = search;
+  const Watch watch(watched, common.quiet);
+  TRY_INTO(plan::Plan plan, plan::make_plan(job, watched));
+  plan::rematch(job, search.parameters, static_cast<std::size_t>(options.search.engine), plan);
+  plan::find_undecided(job, search.parameters, plan);
+  if (options.search.pareto) plan::find_pareto(job, search, price_of(options.search, job), plan);
+  return plan;
+}
+
+/// 0 an answer with its proof, 1 nothing fits, 4 the search was stopped.
+int exit_code(const plan::Plan& plan) {
+  if (plan.stopped && !plan.optimal) return 4;
+  return plan.candidates.empty() ? 1 : 0;
+}
+
+Result<std::string> make(const PlanOptions& options, const CommonOptions& common, int& code) {
   TRY_INTO([[maybe_unused]] const bool safe, check_reports(options.files, common, input_files(options.job)));
   TRY_INTO(job::JobFile file, load_job(options.job));
   TRY_INTO(LoadedProfile profile, load_profile(options.profile));
@@ -49,8 +70,9 @@ Result<std::string> make(const PlanOptions& options, const CommonOptions& common
   plan::Options search;
   search.parameters = profile.parameters;
   search.top = options.top;
-  TRY_INTO(const plan::Plan plan, plan::make_plan(file.job, search));
-  fits = !plan.candidates.empty();
+  TRY_INTO(const plan::Plan plan, searched(options, common, file.job, search));
+  code = exit_code(plan);
+  const bool fits = !plan.candidates.empty();
   TRY_INTO(report::PlanReport report, page_report(file.job, plan, search, options.files.draws()));
   std::optional<engine::Simulated> simulated;
   if (fits && options.files.draws()) {
@@ -78,12 +100,13 @@ void add_plan(CLI::App& app, CommonOptions& common, Action& action) {
   add_profile_option(*command, options->profile);
   add_change_option(*command, options->changes);
   command->add_option("--top", options->top, "candidates shown")->check(CLI::Range(1, 1000));
+  add_search_options(*command, options->search);
   add_report_options(*command, options->files);
   command->callback([options, &common, &action] {
     action = [options, &common] {
-      bool fits = true;
-      const Result<std::string> text = make(*options, common, fits);
-      return text ? deliver(common, *text, fits ? 0 : 1, input_files(options->job)) : report_error(text.error());
+      int code = 0;
+      const Result<std::string> text = make(*options, common, code);
+      return text ? deliver(common, *text, code, input_files(options->job)) : report_error(text.error());
     };
   });
 }

@@ -193,5 +193,34 @@ TEST(Export, VariablesComeOnlyWithAReason) {
   EXPECT_EQ(environment(job, s, Target::kMegatron).front().name, "CUDA_DEVICE_MAX_CONNECTIONS");
 }
 
+TEST(Hostfile, ListsHostsLeafByLeafWhereTheyFillSeveral) {
+  parallel::Job job = job_of("llama-3-8b", 4);
+  job.cluster.fabric.hosts_per_leaf = 2;
+  EXPECT_EQ(hostfile(job), "# leaf 1\nhost-1 slots=8\nhost-2 slots=8\n# leaf 2\nhost-3 slots=8\nhost-4 slots=8\n");
+  job.cluster.fabric.hosts_per_leaf = 4;
+  EXPECT_EQ(hostfile(job), "host-1 slots=8\nhost-2 slots=8\nhost-3 slots=8\nhost-4 slots=8\n");
+}
+
+TEST(Environment, SaysWhatNcclCannotKnowOfTheNetwork) {
+  parallel::Job job = job_of("llama-3-8b", 2);
+  const auto value_of = [&job](std::string_view name) -> std::string {
+    for (const Variable& v : environment(job, {}, Target::kTorchtitan)) {
+      if (v.name == name) return v.value;
+    }
+    return "";
+  };
+  job.cluster.fabric.kind = topology::FabricKind::kFatTree;
+  job.cluster.fabric.transport = topology::Transport::kRoce;
+  job.year = 2023;
+  EXPECT_EQ(value_of("NCCL_IB_GID_INDEX"), "3");
+  job.year = 2026;
+  EXPECT_EQ(value_of("NCCL_IB_GID_INDEX"), "");
+  job.cluster.fabric.transport = topology::Transport::kEfa;
+  EXPECT_EQ(value_of("FI_PROVIDER"), "efa");
+  // One host: nothing leaves it.
+  job.gpus = 8;
+  EXPECT_EQ(value_of("FI_PROVIDER"), "");
+}
+
 }  // namespace
 }  // namespace chokepoint::frameworks

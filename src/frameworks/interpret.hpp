@@ -12,6 +12,9 @@
 
 namespace chokepoint::frameworks {
 
+/// Last entry of stage_layers whose layers the model decides (settle).
+inline constexpr int kRestOfLayers = -1;
+
 inline constexpr int kMostRanks = 1 << 20;
 
 /// How a script starts its processes.

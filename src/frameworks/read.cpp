@@ -3,6 +3,7 @@
 #include "interpret.hpp"
 
 #include <chokepoint/base/text.hpp>
+#include <chokepoint/frameworks/not_settings.hpp>
 
 #include <algorithm>
 #include <array>
@@ -151,6 +152,9 @@ class Follow {
     if (!found)
       return fail(fmt::format("the settings name '{}', which cannot be read", path.substr(0, 200)), pos,
                   {found.error().message});
+    if (!recognise(*found)) {
+      if (auto wrong = not_settings(*found, path)) return tl::make_unexpected(std::move(*wrong));
+    }
     return found;
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chokepoint/frameworks/frameworks.hpp>
+#include <chokepoint/frameworks/not_settings.hpp>
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -33,6 +34,39 @@ Use use_of(const Reading& reading, std::string_view key) {
   }
   ADD_FAILURE() << "no setting " << key;
   return Use::kUnknown;
+}
+
+TEST(NotSettings, NamesWhatAFileIsInsteadAndWhatToDo) {
+  const auto said = [](std::string_view text) {
+    const auto wrong = not_settings(text, "in");
+    return wrong ? format(*wrong) : "";
+  };
+  EXPECT_EQ(said(" \n\n"), "in:1:1: error: is empty, expected a job or a framework's settings\n"
+                            "  an interrupted download or a full disk leaves such a file: fetch it again\n");
+  EXPECT_NE(said("<!DOCTYPE html>\n<html>").find("a web page (HTML)"), std::string::npos);
+  EXPECT_NE(said("version https://git-lfs.github.com/spec/v1\noid sha256:0\n").find("git lfs pull"), std::string::npos);
+  EXPECT_NE(said("\x89PNG\r\n").find("picture"), std::string::npos);
+  EXPECT_NE(said("{\"model_type\": \"llama\"}").find("--model in"), std::string::npos);
+  EXPECT_NE(said("import torch\n").find("Python source"), std::string::npos);
+  EXPECT_EQ(said("model: llama-3-8b\n"), "");
+}
+
+std::string error_of(std::string_view text) {
+  const auto reading = read(text, "in", [](const std::string& path) -> Result<std::string> { return fail("no such file: " + path); });
+  return reading ? "" : format(reading.error());
+}
+
+TEST(Broken, JsonCutShortPointsAtTheBracketThatStaysOpen) {
+  EXPECT_EQ(error_of("{\"train_batch_size\": 8,\n \"zero_optimization\": {\"stage\": 3"),
+            "in:2:23: error: not valid JSON: the '{' here is never closed\n"
+            "  the file is cut short, or a bracket or quote is missing\n");
+  EXPECT_EQ(error_of("{\"train_batch_size\": 8]}"), "in:1:23: error: not valid JSON: ']' closes nothing that is open\n");
+}
+
+TEST(Broken, TomlErrorsHaveLineAndColumn) {
+  if (error_of("[training]\n").find("without toml++") != std::string::npos) GTEST_SKIP() << "built without toml++";
+  EXPECT_EQ(error_of("[training]\nseq_len = = 3\n").substr(0, 28), "in:2:11: error: not valid TO");
+  EXPECT_EQ(error_of("[training]\nx = 1\n[<a]\n").substr(0, 14), "in:3:2: error:");
 }
 
 constexpr std::string_view kArguments =
@@ -331,6 +365,16 @@ TEST(Nemo, SectionsAreMegatronsWords) {
   EXPECT_EQ(reading.dtype, hardware::Dtype::kBf16);
   EXPECT_EQ(reading.model->kv_heads, 8);
   EXPECT_EQ(parallel::to_text(must_settle(reading, 8)), "tensor=2 data=4 zero=1 microbatch=1 accumulate=8");
+}
+
+TEST(TorchtitanStages, SplitPointsAreTaken) {
+  // 32 layers: 0-9, 10-19, 20-27, 28-31.
+  const std::string config = "[training]\nlocal_batch_size = 4\nseq_len = 2048\n[parallelism]\npipeline_parallel_degree = 4\n"
+                             "pipeline_parallel_split_points = [\"layers.10\", \"layers.20\", \"layers.28\"]\n";
+  if (!read(config, "in", files({}))) GTEST_SKIP() << "built without toml++";
+  Reading reading = must_read(config);
+  EXPECT_EQ(use_of(reading, "parallelism.pipeline_parallel_split_points"), Use::kUsed);
+  EXPECT_EQ(must_settle(reading, 8).stage_layers, (std::vector<int>{10, 10, 8, 4}));
 }
 
 }  // namespace

@@ -190,7 +190,11 @@ Result<bool> flatten(const YamlMap& map, const std::string& prefix, std::vector<
 Result<std::vector<Setting>> flatten_yaml(std::string_view text, const std::string& file) {
   std::string plain(text);
   std::replace(plain.begin(), plain.end(), '\t', ' ');  // JSON may be indented by tabs, YAML may not
-  TRY_INTO(const YamlMap map, YamlMap::parse(plain, file));
+  const Result<YamlMap> parsed = YamlMap::parse(plain, file);
+  if (!parsed && trim(text).starts_with('{')) {
+    if (auto unbalanced = unbalanced_json(text, file)) return tl::make_unexpected(std::move(*unbalanced));
+  }
+  TRY_INTO(const YamlMap map, parsed);
   std::vector<Setting> out;
   TRY_INTO([[maybe_unused]] const bool ok, flatten(map, "", out));
   return out;

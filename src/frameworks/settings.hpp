@@ -58,6 +58,8 @@ class Settings {
 /// Settings a reader was asked for but which only a later step can place, in one list with their sources.
 void append(std::vector<Setting>& out, const Settings& settings);
 
+/// The bracket or quote at fault when the text is no complete JSON, with its place.
+std::optional<Error> unbalanced_json(std::string_view text, const std::string& file);
 /// Settings of a file with nested keys, joined by dots. JSON is read as YAML, which it is a part of.
 Result<std::vector<Setting>> flatten_yaml(std::string_view text, const std::string& file);
 Result<std::vector<Setting>> flatten_toml(std::string_view text, const std::string& file);

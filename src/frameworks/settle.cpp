@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <numeric>
 
 namespace chokepoint::frameworks {
 
@@ -90,6 +91,15 @@ Result<bool> settle_stages(const Reading& reading, const parallel::Job& job, Str
   if (t.pipeline == 1) {
     t.stage_layers.clear();
     return true;
+  }
+  if (!t.stage_layers.empty() && t.stage_layers.back() == kRestOfLayers) {
+    t.stage_layers.back() = 0;
+    const int before = std::accumulate(t.stage_layers.begin(), t.stage_layers.end(), 0);
+    if (before > job.model.layers) {
+      return fail(fmt::format("the last stage begins at layer {}, but {} has {} layers", before, job.model.name, job.model.layers),
+                  reading.strategy_pos, {"change the split points, or the model"});
+    }
+    t.stage_layers.back() = job.model.layers - before;
   }
   const int first = reading.first_stage_layers, last = reading.last_stage_layers;
   if (t.stage_layers.empty() && (reading.embedding_is_layer || reading.loss_is_layer)) {

@@ -16,7 +16,10 @@ constexpr void assert_toml(bool holds) {
 #define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
 
+#include <chokepoint/base/text.hpp>
+
 #include <algorithm>
+#include <cctype>
 #include <fmt/format.h>
 #include <optional>
 
@@ -81,6 +84,23 @@ std::optional<std::size_t> find_foreign_byte(std::string_view text) {
   return std::nullopt;
 }
 
+/// The first table header with a character that no bare name has.
+SourcePos odd_header(std::string_view text, const std::string& file) {
+  int line = 0;
+  for (const std::string_view each : split_lines(text)) {
+    ++line;
+    const std::size_t begin = each.find_first_not_of(" \t[");
+    if (begin == std::string_view::npos || !trim(each).starts_with('[')) continue;
+    const std::size_t end = each.find(']', begin);
+    for (std::size_t i = begin; i < std::min(end, each.size()); ++i) {
+      const char c = each[i];
+      const bool bare = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' || c == ' ' || c == '"' || c == '\'';
+      if (!bare) return {file, line, static_cast<int>(i) + 1};
+    }
+  }
+  return {file, 0, 0};
+}
+
 }  // namespace
 
 Result<std::vector<Setting>> flatten_toml(std::string_view text, const std::string& file) {
@@ -102,7 +122,7 @@ Result<std::vector<Setting>> flatten_toml(std::string_view text, const std::stri
     return fail(fmt::format("not valid TOML: {}", error.description()),
                 {file, static_cast<int>(begin.line), static_cast<int>(begin.column)});
   } catch (const std::logic_error&) {
-    return fail("not valid TOML: a table's name must be letters, digits, '-', '_' or text in quotes", {file, 0, 0});
+    return fail("not valid TOML: a table's name must be letters, digits, '-', '_' or text in quotes", odd_header(text, file));
   }
 }
 

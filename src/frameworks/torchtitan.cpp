@@ -160,6 +160,31 @@ Result<bool> read_degrees(Settings& s, Reading& out) {
   return true;
 }
 
+/// "layers.8,layers.20": the layers at which the next stage begins, one fewer than stages. Pieces for several chunks of a
+/// stage stay as they were: not modelled.
+void read_split_points(Settings& s, Reading& out) {
+  parallel::Strategy& t = out.strategy;
+  for (const char* key : {"parallelism.pipeline_parallel_split_points", "experimental.pipeline_parallel_split_points"}) {
+    if (!s.has(key) || t.pipeline == 1) continue;
+    const auto value = s.text(key);
+    std::vector<int> stages;
+    int before = 0;
+    for (const std::string_view point : split(value.value_or(""), ',')) {
+      const std::string_view plain = trim(point);
+      const auto layer = plain.starts_with("layers.") ? to_int(plain.substr(7)) : std::nullopt;
+      if (!layer || *layer < before || *layer > 100000) break;
+      stages.push_back(*layer - before);
+      before = *layer;
+    }
+    if (static_cast<int>(stages.size()) + 1 != t.pipeline) {
+      s.mark(key, Use::kNotModelled, "stages are taken as even");
+      continue;
+    }
+    stages.push_back(kRestOfLayers);
+    t.stage_layers = std::move(stages);
+  }
+}
+
 Result<bool> read_pipeline(Settings& s, Reading& out) {
   parallel::Strategy& t = out.strategy;
   using parallel::Schedule;
@@ -177,6 +202,7 @@ Result<bool> read_pipeline(Settings& s, Reading& out) {
     s.mark("parallelism.pipeline_parallel_first_stage_less_layers", Use::kNotModelled,
            "at most one layer less is taken");
   }
+  read_split_points(s, out);
   if (!schedule || t.pipeline == 1) return true;
   const std::string word = lower(*schedule);
   if (word == "gpipe") t.schedule = Schedule::kGpipe;

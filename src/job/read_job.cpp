@@ -2,6 +2,7 @@
 #include <chokepoint/base/files.hpp>
 #include <chokepoint/base/text.hpp>
 #include <chokepoint/base/yaml.hpp>
+#include <chokepoint/frameworks/not_settings.hpp>
 #include <chokepoint/job/read_job.hpp>
 #include <chokepoint/wiring/measured_network.hpp>
 #include <chokepoint/wiring/wiring.hpp>
@@ -283,7 +284,10 @@ Result<JobFile> read_job(std::string_view text, const std::string& file, const O
   Fields fields;
   fields.file = file;
   fields.directory = file.empty() ? "." : directory_of(file);
-  if (!file.empty()) { TRY_INTO(fields.map, YamlMap::parse(text, file)); }
+  if (!file.empty()) {
+    if (auto wrong = frameworks::not_settings(text, file)) return tl::make_unexpected(std::move(*wrong));
+    TRY_INTO(fields.map, YamlMap::parse(text, file));
+  }
   JobFile out;
   parallel::Job& job = out.job;
   TRY_INTO(job.model, read_model(fields, options));

@@ -5,6 +5,7 @@
 // caching allocator cannot reuse; when the device is full it gives a part of that back, so the verdict counts other
 // bytes than a printed peak shows. The device's capacity is less by the context and the communicators.
 #include <chokepoint/parallel/memory.hpp>
+#include <chokepoint/parallel/memory_floor.hpp>
 #include <chokepoint/parallel/software.hpp>
 
 #include "activations.hpp"
@@ -453,6 +454,24 @@ Memory memory_per_rank(const Job& job, const Strategy& strategy) {
   }
   worst.needed_bytes = needed;
   return worst;
+}
+
+double state_bytes(const Job& job, const Strategy& strategy) {
+  const Software software = software_of(job, strategy);
+  const std::vector<int> layers = layers_per_stage(job, strategy);
+  const int last = static_cast<int>(layers.size()) - 1;
+  const model::ParameterCount count = model::count_parameters(job.model);
+  double most = 0;
+  for (const int stage : {0, last}) {
+    const StageShape shape = shape_of(job, strategy, layers, stage);
+    most = std::max(most, resident(StageModel(job, count, strategy, software, shape)).sum());
+  }
+  return most;
+}
+
+double memory_capacity(const Job& job, const Strategy& strategy) {
+  const double overhead_bytes = kContextBytes + communicator_bytes(job, strategy, software_of(job, strategy));
+  return kUsableShare * job.accelerator.memory_bytes - overhead_bytes;
 }
 
 std::vector<Parameter> parameters() {

@@ -87,7 +87,7 @@ function nearestSection() {
 
 function planSections() {
   const all = D.every, best = D.candidates[0];
-  const box = section("Strategies", T("{} legal, {} fit in memory; each point is one of them. = : cannot be told apart from the best.", D.space.enumerated.toLocaleString("en-US"), D.space.evaluated.toLocaleString("en-US")));
+  const box = section("Strategies", T("{} legal, {} timed, bounds exclude the rest; each point is one of the best. = : cannot be told apart from the best.", D.space.enumerated.toLocaleString("en-US"), D.space.evaluated.toLocaleString("en-US")));
   const limit = 3 * best.step_time_s, shown = all.filter(s => s.step_time_s <= limit), c = colours(shown, "kind");
   if (shown.length > 1) {
     scatter(box, T("Step time against memory"), T("Strategies by memory needed and step time; the best is {}", best.title), () => shown.map(s => ({x: s.needed_bytes / 2 ** 30, y: s.step_time_s, colour: c.of(s), big: s.strategy === best.strategy ? 4 : 0, strategy: D.live && s.strategy, tip: `<b>${esc(s.title)}</b><br>${time(s.step_time_s)}, ${gib(s.needed_bytes)}, MFU ${pct(s.mfu)}`})),

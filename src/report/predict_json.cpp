@@ -109,6 +109,43 @@ std::string predict_json(const parallel::Job& job, const Prediction& p, const st
   return dumped(predict_data(job, p, implied, nearest));
 }
 
+namespace {
+
+Json space_json(const plan::Plan& plan) {
+  Json rejected = Json::array();
+  for (const plan::Rejected& r : plan.rejected) rejected.push_back({{"reason", r.reason}, {"count", r.count}});
+  return {{"enumerated", plan.enumerated}, {"pruned", plan.pruned}, {"evaluated", plan.evaluated}, {"bounds", plan.bounds}, {"rejected", rejected},
+          {"proof_s", plan.proof_s}, {"search_s", plan.search_s}, {"stopped", plan.stopped}};
+}
+
+Json engine_json(const plan::Plan& plan) {
+  Json out = Json::array();
+  for (const plan::Rematch& r : plan.engine) {
+    out.push_back({{"candidate", r.candidate + 1}, {"closed_form_s", r.closed_form_s}, {"engine_s", r.engine_s}});
+  }
+  return out;
+}
+
+Json undecided_json(const plan::Plan& plan) {
+  Json out = Json::array();
+  for (const plan::Undecided& u : plan.undecided) {
+    out.push_back({{"candidate", u.candidate + 1}, {"slower_s", u.slower_s}, {"sigma_s", u.sigma_s}, {"constant", u.constant},
+                   {"turns_at", u.turns_at}, {"needed", u.needed}, {"measure", u.measure}, {"command", u.command}});
+  }
+  return out;
+}
+
+Json pareto_json(const plan::Plan& plan) {
+  Json out = Json::array();
+  for (const plan::ParetoPoint& p : plan.pareto) {
+    out.push_back({{"gpus", p.gpus}, {"strategy", parallel::to_text(p.strategy)}, {"step_time_s", p.step_time_s}, {"needed_bytes", p.needed_bytes},
+                   {"usd_per_billion_tokens", p.usd_per_billion_tokens > 0 ? Json(p.usd_per_billion_tokens) : Json(nullptr)}});
+  }
+  return out;
+}
+
+}  // namespace
+
 Json plan_data(const parallel::Job& job, const plan::Plan& plan) {
   Json candidates = Json::array();
   for (const Prediction& p : plan.candidates) candidates.push_back(prediction_data(p));
@@ -119,13 +156,17 @@ Json plan_data(const parallel::Job& job, const plan::Plan& plan) {
                       {"step_time_s", l.strategy ? Json(l.step_time_s) : Json(nullptr)},
                       {"reason", l.reason}});
   }
-  Json rejected = Json::array();
-  for (const plan::Rejected& r : plan.rejected) rejected.push_back({{"reason", r.reason}, {"count", r.count}});
   return {{"schema", "chokepoint.plan/1"},
               {"job", job_data(job)},
               {"candidates", candidates},
-              {"space", {{"enumerated", plan.enumerated}, {"pruned", plan.pruned}, {"evaluated", plan.evaluated}, {"rejected", rejected}}},
+              {"space", space_json(plan)},
               {"optimal", plan.optimal},
+              {"bound_s", plan.bound_s},
+              {"gap", plan.gap},
+              {"too_slow", plan.too_slow},
+              {"engine", engine_json(plan)},
+              {"undecided", undecided_json(plan)},
+              {"pareto", pareto_json(plan)},
               {"why_not", losers},
               {"closest", plan.closest ? prediction_data(*plan.closest) : Json(nullptr)},
               {"would_fit", plan.would_fit},

@@ -43,8 +43,8 @@ std::string verdict_of(const plan::Plan& plan, const Words& words) {
     return text;
   }
   const Prediction& best = plan.candidates.front();
-  return words("Best of {} strategies that fit: {}, {} \u00b1 {} % a step, {} % of the peak.",
-               {format_count(static_cast<double>(plan.evaluated)), parallel::title(best.strategy),
+  return words("Best of {} legal strategies: {}, {} \u00b1 {} % a step, {} % of the peak.",
+               {format_count(static_cast<double>(plan.enumerated)), parallel::title(best.strategy),
                 format_duration(best.step_time_s), std::to_string(band_percent(best)),
                 fmt::format("{:.1f}", 100 * best.mfu)}) +
          " " + held_back(best, words);

@@ -62,6 +62,7 @@ bool fits_kept(const Scenario& scenario, parallel::Strategy strategy) {
 bool fits_somehow(const Scenario& scenario) {
   plan::Options options;
   options.top = 1;
+  options.explain = false;
   options.parameters = scenario.parameters;
   const auto plan = plan::make_plan(scenario.job, options);
   return plan && !plan->candidates.empty();

@@ -80,6 +80,7 @@ State plan_state(const Scenario& scenario) {
   State state;
   plan::Options options;
   options.top = 1;
+  options.explain = false;
   options.parameters = scenario.parameters;
   Result<plan::Plan> plan = plan::make_plan(scenario.job, options);
   if (!plan) {
