@@ -43,12 +43,18 @@ class StageBuilder {
         s_(strategy),
         index_(stage),
         own_(pieces.stages[static_cast<std::size_t>(stage)]),
+        pass_(&own_),
+        mirror_(pieces.stages[pieces.stages.size() - 1 - static_cast<std::size_t>(stage)]),
         options_(options),
-        chunks_(strategy.schedule == parallel::Schedule::kInterleaved ? std::max(1, strategy.virtual_stages) : 1) {}
+        chunks_(chunks_of(strategy)) {}
 
   StageGraph build(const std::vector<Slot>& order) {
     gather_updated_parameters(order);
-    for (std::size_t k = 0; k < order.size(); ++k) add_slot(order[k], is_last_of_chunk(order, k));
+    const std::vector<char> paired = paired_passes(order);
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      expert_share_ = paired[k] != 0 ? own_.paired_expert : 1;
+      add_slot(order[k], is_last_of_chunk(order, k));
+    }
     end_of_step();
     close();
     return std::move(graph_);
@@ -65,16 +71,37 @@ class StageBuilder {
 
  private:
   bool splits() const {
-    return s_.pipeline > 1 &&
-           (s_.schedule == parallel::Schedule::kZeroBubble1 || s_.schedule == parallel::Schedule::kZeroBubble2);
+    using parallel::Schedule;
+    return s_.pipeline > 1 && (s_.schedule == Schedule::kZeroBubble1 || s_.schedule == Schedule::kZeroBubble2 ||
+                               s_.schedule == Schedule::kZeroBubbleV || s_.schedule == Schedule::kDualPipe);
+  }
+  bool dual() const { return s_.pipeline > 1 && s_.schedule == parallel::Schedule::kDualPipe; }
+  /// A forward and a backward that follow each other hide each other's expert exchanges.
+  std::vector<char> paired_passes(const std::vector<Slot>& order) const {
+    std::vector<char> paired(order.size(), 0);
+    if (own_.paired_expert >= 1) return paired;
+    std::size_t last = order.size();  // a pass without a partner yet
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      if (order[k].kind == Slot::Kind::kWeightGradient) continue;
+      if (last < order.size() && order[last].kind != order[k].kind && order[last].micro_batch != order[k].micro_batch) {
+        paired[last] = paired[k] = 1;
+        last = order.size();
+      } else {
+        last = k;
+      }
+    }
+    return paired;
   }
   /// Whether order[k] is the backward pass that completes the gradients of its chunk.
   bool is_last_of_chunk(const std::vector<Slot>& order, std::size_t k) const {
     const Slot::Kind completes = splits() ? Slot::Kind::kWeightGradient : Slot::Kind::kBackward;
-    return order[k].kind == completes && order[k].micro_batch == s_.accumulate - 1;
+    // Each direction of DualPipe has a last micro-batch of its own.
+    return order[k].kind == completes && order[k].micro_batch >= s_.accumulate - (dual() ? 2 : 1);
   }
-  bool holds_embedding(int chunk) const { return index_ == 0 && chunk == 0; }
-  bool holds_head(int chunk) const { return index_ == s_.pipeline - 1 && chunk == chunks_ - 1; }
+  /// Where the pass stands in the pipeline of its micro-batch.
+  int position(int chunk, int micro_batch) const { return position_of(s_, index_, chunk, micro_batch); }
+  bool holds_embedding(int chunk) const { return position(chunk, micro_batch_) == 0; }
+  bool holds_head(int chunk) const { return position(chunk, micro_batch_) == s_.pipeline * chunks_ - 1; }
 
   int add(const Op& op) {
     graph_.ops.push_back(op);
@@ -132,12 +159,12 @@ class StageBuilder {
     work(kind, sum(&PassPieces::compute_s) - compute_off_s, Meet::kNobody, part, parts);
     work(Work::kTensor, sum(&PassPieces::tensor_s), Meet::kTensor, part, parts);
     work(Work::kContext, sum(&PassPieces::context_s), Meet::kContext, part, parts);
-    work(Work::kExpert, sum(&PassPieces::expert_s), Meet::kExpert, part, parts);
+    work(Work::kExpert, expert_share_ * sum(&PassPieces::expert_s), Meet::kExpert, part, parts);
     work(Work::kHost, host_s, Meet::kNobody, part, parts);
   }
 
   int layers_of_chunk() const {
-    return std::max(1, static_cast<int>(std::lround(static_cast<double>(own_.layers) / chunks_)));
+    return std::max(1, static_cast<int>(std::lround(static_cast<double>(pass_->layers) / chunks_)));
   }
 
   /// Parts into which a pass is cut.
@@ -147,7 +174,7 @@ class StageBuilder {
     if (own_.data.active && !own_.data.by_unit) {
       if ((completes || own_.data.each_micro_step) && kind == Slot::Kind::kBackward)
         parts = std::max(parts, buckets(own_.data.buckets));
-      if (kind == Slot::Kind::kForward && micro_batch_ == 0) parts = std::max(parts, parameter_buckets_);
+      if (kind == Slot::Kind::kForward && needs_parameters(micro_batch_)) parts = std::max(parts, parameter_buckets_);
     }
     return parts;
   }
@@ -159,6 +186,7 @@ class StageBuilder {
   void add_slot(const Slot& slot, bool completes) {
     micro_batch_ = slot.micro_batch;
     chunk_ = slot.chunk;
+    pass_ = dual() && slot.micro_batch % 2 == 1 ? &mirror_ : &own_;
     switch (slot.kind) {
       case Slot::Kind::kForward:
         forward(slot);
@@ -175,7 +203,7 @@ class StageBuilder {
         for (int j = 0; j < n; ++j) {
           parts.first.push_back(kNone);
           parts.last.push_back(kNone);
-          work(Work::kWeightGradient, own_.weight_gradient_s / n, Meet::kNobody, n > 1 ? n - 1 - j : -1, parts);
+          work(Work::kWeightGradient, pass_->weight_gradient_s / chunks_ / n, Meet::kNobody, n > 1 ? n - 1 - j : -1, parts);
         }
         if (completes || own_.data.each_micro_step) reduce_buckets(parts, completes);
         return;
@@ -188,7 +216,7 @@ class StageBuilder {
   void forward(const Slot& slot) {
     const int before = last_compute_;
     const int n = parts_of(slot.kind, false);
-    const double layers = static_cast<double>(own_.layers) / chunks_;
+    const double layers = static_cast<double>(pass_->layers) / chunks_;
     const bool end = holds_embedding(chunk_) || holds_head(chunk_);
     gathers_.assign(static_cast<std::size_t>(n), kNone);
     const bool by_unit = own_.data.by_unit && own_.data.active;
@@ -202,8 +230,8 @@ class StageBuilder {
       // Embedding in the first part, head in the last; with both on one stage they are one piece, put where the head
       // is.
       const bool here = end && j == (holds_head(chunk_) ? n - 1 : 0);
-      part_of(Work::kForward, own_.forward, layers / n, 0, own_.forward_host_s / chunks_ / n,
-              here ? &own_.end_forward : nullptr, n > 1 ? j : -1, parts);
+      part_of(Work::kForward, pass_->forward, layers / n, 0, pass_->forward_host_s / chunks_ / n,
+              here ? &pass_->end_forward : nullptr, n > 1 ? j : -1, parts);
       wait_for_gather(parts, j);
       wait_for_parameters(slot, parts, j, n);
     }
@@ -252,12 +280,12 @@ class StageBuilder {
   void backward(const Slot& slot, bool completes) {
     const int before = last_compute_;
     const int n = parts_of(slot.kind, completes);
-    const double layers = static_cast<double>(own_.layers) / chunks_;
+    const double layers = static_cast<double>(pass_->layers) / chunks_;
     const bool end = holds_embedding(chunk_) || holds_head(chunk_);
     const DataPieces& d = own_.data;
     const bool by_unit = d.by_unit && d.active;
     const bool reduces = by_unit && (!d.scatters_last_only || slot.micro_batch == s_.accumulate - 1);
-    const double delayed = splits() ? own_.weight_gradient_s / n : 0;
+    const double delayed = splits() ? pass_->weight_gradient_s / chunks_ / n : 0;
     gathers_.assign(static_cast<std::size_t>(n), kNone);
     root_gather_ = kNone;
     Parts parts;
@@ -268,10 +296,10 @@ class StageBuilder {
       if (by_unit) exposed_gather(d.gather_again, parts, j);
       const bool here = end && j == (holds_head(chunk_) ? 0 : n - 1);
       const int layer = n > 1 ? n - 1 - j : -1;
-      part_of(Work::kRecompute, own_.recompute, layers / n, 0, own_.recompute_host_s / chunks_ / n, nullptr, layer,
+      part_of(Work::kRecompute, pass_->recompute, layers / n, 0, pass_->recompute_host_s / chunks_ / n, nullptr, layer,
               parts);
-      part_of(Work::kBackward, own_.backward, layers / n, delayed, own_.backward_host_s / chunks_ / n,
-              here ? &own_.end_backward : nullptr, layer, parts);
+      part_of(Work::kBackward, pass_->backward, layers / n, delayed, pass_->backward_host_s / chunks_ / n,
+              here ? &pass_->end_backward : nullptr, layer, parts);
       wait_for_gather(parts, j);
       if (reduces) scatter(n - 1 - j, parts.last.back());
     }
@@ -307,15 +335,18 @@ class StageBuilder {
   /// Gradients in buckets become ready evenly over the parts of the pass that completes them.
   void reduce_buckets(const Parts& parts, bool completes) {
     const DataPieces& d = own_.data;
-    const int n = buckets(d.buckets);
+    const int of_pass = dual() ? (d.buckets + 1) / 2 : d.buckets;
+    const int n = buckets(of_pass);
     if (!d.active || d.by_unit || n == 0) return;
-    const bool odd = chunk_ == 0;  // the first chunk's last bucket is the stage's
-    const double share = share_of_bucket(d.buckets, n, odd);
+    // The first chunk's last bucket is the stage's; DualPipe's two last backwards reduce half of the buckets each.
+    const bool odd = chunk_ == 0 && (!dual() || micro_batch_ == s_.accumulate - 1);
+    const double whole = dual() && d.buckets == 1 ? 0.5 : 1;  // one bucket for both directions
+    const double share = whole * share_of_bucket(of_pass, n, odd);
     int last = kNone;
     for (int b = 0; b < n; ++b) {
       const bool final_one = odd && b == n - 1;
       last = transfer(Work::kReduce, Lane::kData, Meet::kData, final_one ? d.reduce_last : d.reduce, chunk_, b,
-                      final_one ? 1 : share);
+                      final_one ? whole : share);
       const auto count = static_cast<double>(parts.last.size());
       const auto ready = d.reduces_behind_backward ? static_cast<std::size_t>(std::ceil((b + 1.0) / n * count)) - 1
                                                    : parts.last.size() - 1;
@@ -337,19 +368,25 @@ class StageBuilder {
     const DataPieces& d = own_.data;
     if (!d.active || d.by_unit || d.gather_buckets <= 0 || d.parameters_first.seconds <= 0 || !d.gathers_behind_forward)
       return;
-    parameter_buckets_ = buckets(d.gather_buckets);
-    parameter_ops_.resize(static_cast<std::size_t>(chunks_));
+    const int of_pass = dual() ? (d.gather_buckets + 1) / 2 : d.gather_buckets;
+    parameter_buckets_ = buckets(of_pass);
+    parameter_ops_.resize(static_cast<std::size_t>(dual() ? 2 : chunks_));
     for (const Slot& slot : order) {
-      if (slot.kind != Slot::Kind::kForward || slot.micro_batch != 0) continue;
-      const bool odd = slot.chunk == 0;
-      const double share = share_of_bucket(d.gather_buckets, parameter_buckets_, odd);
+      if (slot.kind != Slot::Kind::kForward || !needs_parameters(slot.micro_batch)) continue;
+      const bool odd = slot.chunk == 0 && slot.micro_batch == 0;
+      const double share = share_of_bucket(of_pass, parameter_buckets_, odd);
       for (int b = 0; b < parameter_buckets_; ++b) {
         const bool first = odd && b == 0;
         const int i = transfer(Work::kParameters, Lane::kData, Meet::kData, first ? d.parameters_first : d.parameters,
                                slot.chunk, b, first ? 1 : share);
-        parameter_ops_[static_cast<std::size_t>(slot.chunk)].push_back(i);
+        parameter_ops_[parameters_of(slot)].push_back(i);
       }
     }
+  }
+  /// First micro-batch on its way through the stage; DualPipe has one from each end.
+  bool needs_parameters(int micro_batch) const { return micro_batch < (dual() ? 2 : 1); }
+  std::size_t parameters_of(const Slot& slot) const {
+    return static_cast<std::size_t>(dual() ? slot.micro_batch : slot.chunk);
   }
 
   void wait_for_parameters(const Slot& slot, const Parts& parts, int j, int n) {
@@ -357,11 +394,13 @@ class StageBuilder {
       depend(parts.first.back(), wait_for_);
       wait_for_ = kNone;
     }
-    if (parameter_buckets_ == 0 || slot.micro_batch != 0) return;
+    if (parameter_buckets_ == 0 || !needs_parameters(slot.micro_batch)) return;
+    const std::vector<int>& gathers = parameter_ops_[parameters_of(slot)];
+    if (gathers.empty()) return;
     // Bucket b holds the parameters of the parts from b / buckets on.
     for (int b = 0; b < parameter_buckets_; ++b) {
       if (b * n / parameter_buckets_ == j)
-        depend(parts.first.back(), parameter_ops_[static_cast<std::size_t>(slot.chunk)][static_cast<std::size_t>(b)]);
+        depend(parts.first.back(), gathers[static_cast<std::size_t>(b)]);
     }
   }
 
@@ -370,8 +409,10 @@ class StageBuilder {
   void send(const Slot& slot, int after) {
     const bool forward = slot.kind == Slot::Kind::kForward;
     const int p = s_.pipeline;
-    const int at = slot.chunk * p + index_ + (forward ? 1 : -1);
+    const int at = position(slot.chunk, slot.micro_batch) + (forward ? 1 : -1);
     if (p == 1 || at < 0 || at >= p * chunks_) return;
+    const Place to = place_of(s_, at, slot.micro_batch);
+    if (to.stage == index_) return;  // the bottom of a V: the lane's order is enough
     Op op;
     op.work = forward ? Work::kSendForward : Work::kSendBackward;
     op.lane = pieces_.blocking_sends ? Lane::kCompute : forward ? Lane::kSendForward : Lane::kSendBackward;
@@ -381,10 +422,10 @@ class StageBuilder {
     op.seconds = pieces_.send.seconds;
     op.latency_s = std::max(0.0, pieces_.send.seconds - pieces_.send_wire_s);
     op.bytes = pieces_.send.bytes;
-    op.peer_stage = at % p;
+    op.peer_stage = to.stage;
     const int i = add(op);
     depend(i, after);
-    sends_.push_back({static_cast<std::uint32_t>(i), at % p, {slot.kind, slot.micro_batch, at / p}});
+    sends_.push_back({static_cast<std::uint32_t>(i), to.stage, {slot.kind, slot.micro_batch, to.chunk}});
   }
 
   // ---- end of the step
@@ -444,8 +485,11 @@ class StageBuilder {
   const Strategy& s_;
   int index_;
   const StagePieces& own_;
+  const StagePieces* pass_;  ///< of the pass being added: the stage's own, or for half of DualPipe's its mirror's
+  const StagePieces& mirror_;
   const GraphOptions& options_;
   int chunks_;
+  double expert_share_ = 1;  ///< of expert exchanges that the pass being added shows
   StageGraph graph_;
   std::vector<std::vector<std::uint32_t>> after_;
   std::map<PassKey, std::uint32_t> first_;
@@ -463,10 +507,14 @@ class StageBuilder {
 
 std::vector<SlotTimes> slot_times(const Pieces& pieces) {
   std::vector<SlotTimes> times;
+  const auto device = [](const PassPieces& pass, double expert) {
+    return pass.device_s() - (1 - expert) * pass.expert_s;
+  };
   for (const StagePieces& s : pieces.stages) {
-    const double forward = s.layers * s.forward.device_s() + s.end_forward.device_s() + s.forward_host_s;
-    const double backward = s.layers * (s.backward.device_s() + s.recompute.device_s()) + s.end_backward.device_s() +
-                            s.backward_host_s + s.recompute_host_s;
+    const double share = s.paired_expert;
+    const double forward = s.layers * device(s.forward, share) + s.end_forward.device_s() + s.forward_host_s;
+    const double backward = s.layers * (device(s.backward, share) + device(s.recompute, share)) +
+                            s.end_backward.device_s() + s.backward_host_s + s.recompute_host_s;
     times.push_back({forward, std::max(0.0, backward - s.weight_gradient_s), s.weight_gradient_s});
   }
   return times;

@@ -73,6 +73,10 @@ double in_flight(const Strategy& s, int stage) {
     }
     // The bound of the schedule's authors: twice 1F1B's first stage, on every stage (arXiv 2401.10241, table 5).
     case Schedule::kZeroBubble2: return std::min(m, 2 * p - 1);
+    // The V's two chunks are half a stage each, 2p of them at most (arXiv 2401.10241, section 6: memory of 1F1B).
+    case Schedule::kZeroBubbleV: return std::min(m, p);
+    // PP + 1 stages' worth on every rank, which holds two stages (arXiv 2412.19437, table 2).
+    case Schedule::kDualPipe: return std::min(m, p + 1) / 2;
     // A weight gradient that waits keeps its input, so every stage holds what the first one does.
     case Schedule::kZeroBubble1: return std::min(m, p);
     case Schedule::kOneForwardOneBackward: break;
@@ -80,14 +84,28 @@ double in_flight(const Strategy& s, int stage) {
   return std::min(m, p - i);
 }
 
+int moe_layers_of(const Job& job, const std::vector<int>& layers, int index) {
+  int begin = 0;
+  for (int i = 0; i < index; ++i) begin += layers[static_cast<std::size_t>(i)];
+  int count = 0;
+  for (int layer = begin; layer < begin + layers[static_cast<std::size_t>(index)]; ++layer) count += job.model.is_moe_layer(layer);
+  return count;
+}
+
 StageShape shape_of(const Job& job, const Strategy& s, const std::vector<int>& layers, int index) {
   StageShape stage;
   stage.index = index;
+  const int mirror = static_cast<int>(layers.size()) - 1 - index;
   stage.layers = layers[static_cast<std::size_t>(index)];
   stage.first = index == 0;
-  stage.last = index + 1 == static_cast<int>(layers.size());
-  stage.in_flight = std::max(1.0, in_flight(s, index));
+  stage.last = s.schedule == Schedule::kZeroBubbleV ? index == 0 : mirror == 0;
+  stage.in_flight = std::max(s.schedule == Schedule::kDualPipe ? 0.5 : 1.0, in_flight(s, index));
   stage.kinds = kinds_of_stage(job, s, layers, index);
+  if (s.schedule != Schedule::kDualPipe || mirror == index) return stage;
+  stage.layers += layers[static_cast<std::size_t>(mirror)];
+  const model::LayerCounts mirrored = kinds_of_stage(job, s, layers, mirror);
+  for (int i = 0; i < model::LayerCounts::kKinds; ++i) stage.kinds[model::LayerCounts::kind(i)] += mirrored.at(i);
+  stage.first = stage.last = index == 0 || mirror == 0;
   return stage;
 }
 

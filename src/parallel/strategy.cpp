@@ -44,7 +44,8 @@ constexpr std::array kOffloads = {
 constexpr std::array kSchedules = {
     Word<Schedule>{"1f1b", Schedule::kOneForwardOneBackward}, Word<Schedule>{"interleaved", Schedule::kInterleaved},
     Word<Schedule>{"gpipe", Schedule::kGpipe},                Word<Schedule>{"zb1", Schedule::kZeroBubble1},
-    Word<Schedule>{"zb2", Schedule::kZeroBubble2},
+    Word<Schedule>{"zb2", Schedule::kZeroBubble2},           Word<Schedule>{"zbv", Schedule::kZeroBubbleV},
+    Word<Schedule>{"dualpipe", Schedule::kDualPipe},
 };
 constexpr std::array kSharders = {
     Word<Sharder>{"ddp", Sharder::kDdp},
@@ -172,6 +173,10 @@ Result<bool> apply_setting(Strategy& strategy, std::string_view key, std::string
     TRY_INTO(strategy.overlap_param_gather, on_off(key, value));
   } else if (key == "overlap-tensor") {
     TRY_INTO(strategy.overlap_tensor, on_off(key, value));
+  } else if (key == "overlap-expert") {
+    TRY_INTO(strategy.overlap_expert, on_off(key, value.empty() ? "on" : value));
+  } else if (key == "local-steps") {
+    TRY_INTO(strategy.local_steps, degree(key, value));
   } else if (key == "overlap") {
     TRY_INTO(const bool on, on_off(key, value));
     strategy.overlap_grad_reduce = strategy.overlap_param_gather = on;
@@ -191,7 +196,7 @@ const std::vector<std::string>& strategy_words() {
   static const std::vector<std::string> words = {
       "tensor", "pipeline", "virtual", "context", "expert", "data", "microbatch", "accumulate", "zero", "ddp", "fsdp",
       "hsdp", "zero++", "qwz", "qgz", "hpz", "shard", "sharder", "recompute", "offload", "schedule", "sp", "reshard", "sync", "overlap",
-      "overlap-reduce", "overlap-gather", "overlap-tensor", "stages", "tp", "pp", "vpp", "cp", "ep", "dp", "mbs", "gas"};
+      "overlap-reduce", "overlap-gather", "overlap-tensor", "overlap-expert", "local-steps", "stages", "tp", "pp", "vpp", "cp", "ep", "dp", "mbs", "gas"};
   return words;
 }
 
@@ -239,6 +244,8 @@ Result<Strategy> parse_strategy(std::string_view text) {
   if (strategy.virtual_stages > 1 && strategy.schedule == Schedule::kOneForwardOneBackward) {
     strategy.schedule = Schedule::kInterleaved;
   }
+  const bool chunks_given = std::find(seen.begin(), seen.end(), "virtual") != seen.end();
+  if (strategy.schedule == Schedule::kZeroBubbleV && !chunks_given) strategy.virtual_stages = 2;
   // 0 marks "derive it": completed() fills both from the job.
   if (std::find(seen.begin(), seen.end(), "data") == seen.end()) strategy.data = 0;
   if (std::find(seen.begin(), seen.end(), "accumulate") == seen.end()) strategy.accumulate = 0;
@@ -272,7 +279,7 @@ std::string to_text(const Strategy& s) {
   if (s.tensor > 1) add(fmt::format("tensor={}", s.tensor));
   if (s.tensor > 1 && !s.sequence_parallel) add("sp=off");
   if (s.pipeline > 1) add(fmt::format("pipeline={}", s.pipeline));
-  if (s.virtual_stages > 1) add(fmt::format("virtual={}", s.virtual_stages));
+  if (s.virtual_stages > 1 && s.schedule != Schedule::kZeroBubbleV) add(fmt::format("virtual={}", s.virtual_stages));
   if (s.context > 1) add(fmt::format("context={}", s.context));
   if (s.expert > 1) add(fmt::format("expert={}", s.expert));
   if (s.data > 0) add(fmt::format("data={}", s.data));
@@ -295,6 +302,8 @@ std::string to_text(const Strategy& s) {
     add("overlap-gather=off");
   }
   if (s.overlap_tensor) add("overlap-tensor=on");
+  if (s.overlap_expert) add("overlap-expert=on");
+  if (s.local_steps > 1) add(fmt::format("local-steps={}", s.local_steps));
   if (!s.stage_layers.empty()) add(fmt::format("stages={}", fmt::join(s.stage_layers, "/")));
   return text;
 }
@@ -324,6 +333,8 @@ std::string title(const Strategy& s) {
   if (s.sync_every_micro_step) add("sync each");
   if (s.recompute != Recompute::kNone) add(fmt::format("{} recompute", name(s.recompute)));
   if (s.offload != Offload::kNone) add(fmt::format("offload {}", word_of(kOffloads, s.offload)));
+  if (s.pipeline > 1 && s.schedule >= Schedule::kGpipe) add(std::string(word_of(kSchedules, s.schedule)));
+  if (s.local_steps > 1) add(fmt::format("averaged every {} steps", s.local_steps));
   return text;
 }
 
@@ -380,7 +391,22 @@ Result<bool> check_degrees(const Job& job, const Strategy& s) {
   return true;
 }
 
+Result<bool> check_schedule(const Strategy& s) {
+  const bool v = s.schedule == Schedule::kZeroBubbleV;
+  const bool dual = s.schedule == Schedule::kDualPipe;
+  if (v && (s.virtual_stages != 2 || s.pipeline < 2))
+    return fail("schedule=zbv lays two chunks on each of at least two stages", {}, {"add pipeline=2 or more, leave virtual out"});
+  if (dual && (s.pipeline < 2 || s.pipeline % 2 != 0 || s.virtual_stages != 1))
+    return fail(fmt::format("schedule=dualpipe feeds a pipeline from both ends; expected an even number of stages, not {}", s.pipeline),
+                {}, {"use an even pipeline without virtual stages"});
+  if (s.local_steps > 1 && s.zero > 0)
+    return fail("local-steps averages whole replicas; it goes with ddp, not with ZeRO or FSDP");
+  return true;
+}
+
 Result<bool> check_experts(const Job& job, const Strategy& s) {
+  if (s.overlap_expert && s.expert == 1)
+    return fail("overlap-expert hides the exchanges of expert parallelism, which needs expert=2 or more");
   if (s.expert == 1) return true;
   if (!job.model.moe) return fail(fmt::format("expert={} needs a mixture-of-experts model; {} is dense", s.expert, job.model.name));
   if (job.model.moe->experts % s.expert != 0) {
@@ -479,6 +505,7 @@ Result<Strategy> completed(const Job& job, Strategy s) {
   if (job.gpus < 1) return fail("the job has no GPUs");
   TRY_INTO([[maybe_unused]] const bool degrees, check_degrees(job, s));
   TRY_INTO([[maybe_unused]] const bool experts, check_experts(job, s));
+  TRY_INTO([[maybe_unused]] const bool schedule, check_schedule(s));
   if (s.data <= 0) s.data = job.gpus / (s.tensor * s.pipeline * s.context);
   if (s.expert > 1 && (s.data * s.context * s.tensor) % s.expert != 0) {
     return fail(fmt::format("expert={} does not divide the {} ranks of one pipeline stage", s.expert,

@@ -39,13 +39,28 @@ TEST(Strategy, TextParsesBackToItself) {
   for (const char* text : {"tensor=8 pipeline=4 virtual=2 zero=1 microbatch=1 recompute=selective", "fsdp microbatch=2", "hsdp=8 microbatch=4",
                            "ddp microbatch=1 sync=each", "tensor=2 sp=off zero=3 microbatch=1", "fsdp=grad-op microbatch=1 overlap=off",
                            "pipeline=2 ddp microbatch=1 stages=15/17", "fsdp reshard=off microbatch=1", "zero=2 microbatch=1 offload=optimizer",
-                           "zero=3 zero++=on microbatch=1", "zero=3 qwz=on hpz=on microbatch=1"}) {
+                           "zero=3 zero++=on microbatch=1", "zero=3 qwz=on hpz=on microbatch=1",
+                           "pipeline=4 ddp microbatch=1 schedule=zbv", "pipeline=4 zero=1 microbatch=1 schedule=dualpipe",
+                           "expert=8 zero=1 microbatch=1 overlap-expert=on", "ddp microbatch=1 local-steps=64"}) {
     const auto parsed = parse_strategy(text);
     ASSERT_TRUE(parsed) << text;
     const auto again = parse_strategy(to_text(*parsed));
     ASSERT_TRUE(again) << to_text(*parsed);
     EXPECT_EQ(*parsed, *again) << text << " became " << to_text(*parsed);
   }
+}
+
+TEST(Strategy, SchedulesSayWhatTheyNeed) {
+  const Job job = small_job(8, 64);
+  EXPECT_TRUE(completed(job, *parse_strategy("pipeline=4 schedule=zbv microbatch=1")));
+  EXPECT_TRUE(completed(job, *parse_strategy("pipeline=4 schedule=dualpipe microbatch=1")));
+  EXPECT_FALSE(completed(job, *parse_strategy("schedule=zbv microbatch=1")));
+  EXPECT_FALSE(completed(job, *parse_strategy("pipeline=4 virtual=3 schedule=zbv microbatch=1")));
+  EXPECT_FALSE(completed(job, *parse_strategy("pipeline=1 schedule=dualpipe microbatch=1")));
+  const auto local = completed(job, *parse_strategy("zero=1 local-steps=8 microbatch=1"));
+  ASSERT_FALSE(local);
+  EXPECT_EQ(local.error().message, "local-steps averages whole replicas; it goes with ddp, not with ZeRO or FSDP");
+  EXPECT_FALSE(completed(job, *parse_strategy("overlap-expert=on microbatch=1")));
 }
 
 TEST(Strategy, UnknownWordIsAnErrorWithASuggestion) {

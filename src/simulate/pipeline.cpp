@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // 1F1B, interleaved, GPipe and zero-bubble schedules in closed form (MODEL section 3(c); arXiv 2104.04473 section 2.2;
-// arXiv 2401.10241 section 2). Exact for even stages; for uneven ones the slowest stage, or the chain from a stage to the
+// arXiv 2401.10241 sections 2 and 6; arXiv 2412.19437 table 2). Exact for even stages; for uneven ones the slowest stage, or the chain from a stage to the
 // end of the pipeline and back, sets the period.
 #include "pipeline.hpp"
 
@@ -46,10 +46,14 @@ PipelineTime pipeline_time(const std::vector<StageTimes>& stages, int micro_batc
   const double p = static_cast<double>(stages.size());
   const double m = micro_batches;
   double sum = 0;
+  double forward = 0;
+  double backward = 0;
   double longest_forward = 0;
   double longest_backward = 0;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     sum += stages[i].period();
+    forward += stages[i].forward;
+    backward += stages[i].backward;
     longest_forward = std::max(longest_forward, stages[i].forward);
     longest_backward = std::max(longest_backward, stages[i].backward);
     if (stages[i].period() > stages[static_cast<std::size_t>(result.slowest)].period()) result.slowest = static_cast<int>(i);
@@ -79,6 +83,15 @@ PipelineTime pipeline_time(const std::vector<StageTimes>& stages, int micro_batc
       break;
     case parallel::Schedule::kZeroBubble2:
       result.total = std::max(busy + 2 * (p - 1) * send_s, way_and_back(stages, m, send_s));
+      break;
+    case parallel::Schedule::kZeroBubbleV:
+      // The stage where the V turns idles until the first micro-batch has come down through half-stages; the gradient
+      // norm lets nobody begin the next step before (arXiv 2401.10241, section 6).
+      result.total = busy + (p - 1) * (forward / p / 2 + send_s);
+      break;
+    case parallel::Schedule::kDualPipe:
+      // (PP/2 - 1)(F&B + B - 3W), F&B a forward and a backward together (arXiv 2412.19437, table 2).
+      result.total = busy + (p / 2 - 1) * (std::max(0.0, mean + backward / p - 3 * slow.weight_gradient) + 2 * send_s);
       break;
     case parallel::Schedule::kOneForwardOneBackward: {
       const double period = blocking ? slow.period() + 2 * send_s : steady_period(stages, micro_batches, send_s, slow.period());

@@ -47,11 +47,59 @@ PassTotals sum_pass(const Pass& layer, double layers, const Pass* first, const P
   return t;
 }
 
+/// Stage that holds the head: the V of ZBV comes back to the first.
+int last_stage(const Strategy& s) { return s.schedule == parallel::Schedule::kZeroBubbleV ? 0 : s.pipeline - 1; }
+
 struct Stage {
   PassTotals forward, backward, recompute;
   StageCost cost;
   StageTimes times;
 };
+
+/// A rank of DualPipe works on two stages in turn and reduces the gradients of both.
+Stage with_mirror(const Stage& a, const Stage& b) {
+  const auto mean = [](const PassTotals& x, const PassTotals& y) {
+    return PassTotals{(x.compute + y.compute) / 2, (x.tensor + y.tensor) / 2, (x.context + y.context) / 2,
+                      (x.expert + y.expert) / 2, (x.host_excess + y.host_excess) / 2};
+  };
+  Stage out = a;
+  out.forward = mean(a.forward, b.forward);
+  out.backward = mean(a.backward, b.backward);
+  out.recompute = mean(a.recompute, b.recompute);
+  out.times = {(a.times.forward + b.times.forward) / 2, (a.times.backward + b.times.backward) / 2,
+               (a.times.weight_gradient + b.times.weight_gradient) / 2};
+  out.cost.layers += b.cost.layers;
+  out.cost.parameters += b.cost.parameters;
+  out.cost.root_parameters += b.cost.root_parameters;
+  out.cost.embedding_parameters += b.cost.embedding_parameters;
+  out.cost.end_forward_s += b.cost.end_forward_s;
+  out.cost.end_backward_s += b.cost.end_backward_s;
+  return out;
+}
+
+/// Share of the expert exchanges that a pass shows beside another micro-batch's (Megatron's overlap of the all-to-all,
+/// DualPipe): both passes' exchanges against both passes' kernels.
+double paired_expert(const StepContext& c, const LayerCost& layer) {
+  if (!c.strategy.overlap_expert || c.strategy.accumulate < 2 || c.strategy.schedule == parallel::Schedule::kGpipe) return 1;
+  const double exchanges = layer.forward.expert + layer.backward.expert + layer.recompute.expert;
+  const double kernels = layer.forward.compute + layer.backward.compute + layer.recompute.compute;
+  if (exchanges <= 0) return 1;
+  return std::min(1.0, (overlapped(kernels, exchanges, interference(c.job.accelerator, c.constants)) - kernels) / exchanges);
+}
+
+LayerCost with_expert_share(LayerCost layer, double share) {
+  for (Pass* pass : {&layer.forward, &layer.backward, &layer.recompute}) pass->expert *= share;
+  return layer;
+}
+
+/// Local SGD: the mean of a step that averages the replicas and those that do not.
+void average_steps(int steps, DataPieces& data) {
+  for (TransferPieces* t : {&data.reduce, &data.reduce_last}) {
+    t->seconds /= steps;
+    t->latency_s /= steps;
+    t->bytes /= steps;
+  }
+}
 
 /// Forward FLOPs of the head per rank, spread over the pipeline.
 double last_flops(const StepContext& c) {
@@ -142,7 +190,7 @@ Stage Predictor::Impl::stage(const StepContext& c, const LayerCost& layer, const
                              const EndCost& last, int index, int stage_layers) const {
   const Strategy& s = c.strategy;
   const bool is_first = index == 0;
-  const bool is_last = index == s.pipeline - 1;
+  const bool is_last = index == last_stage(s);
   Stage out;
   out.cost.layers = stage_layers;
   const double layers = out.cost.layers;
@@ -176,14 +224,16 @@ void Predictor::Impl::add_data_parallel(const StepContext& c, const std::vector<
   slack.chunks = c.strategy.virtual_stages;
   slack.hops = c.strategy.pipeline;
   for (std::size_t i = 0; i < stages.size(); ++i) {
-    const Exposed e = data_parallel(c, stages[i].cost, slack);
+    Exposed e = data_parallel(c, stages[i].cost, slack);
+    if (c.strategy.local_steps > 1) e.reduce_s /= c.strategy.local_steps;
     if (e.gather_s + e.reduce_s > worst.gather_s + worst.reduce_s) worst = e;
+    if (c.strategy.schedule == parallel::Schedule::kDualPipe) continue;  // both ends begin and end together
     slack.gather_s += stages[i].times.forward / c.strategy.virtual_stages;
     slack.reduce_s += stages[i].times.backward / c.strategy.virtual_stages;
   }
   p.bill[static_cast<std::size_t>(Bill::kDataGather)] += worst.gather_s;
   p.bill[static_cast<std::size_t>(Bill::kDataReduce)] += worst.reduce_s;
-  if (job.model.tied_embeddings && c.strategy.pipeline > 1) {
+  if (job.model.tied_embeddings && last_stage(c.strategy) > 0) {
     p.bill[static_cast<std::size_t>(Bill::kDataReduce)] += tied_pieces(c, count.embedding).seconds;
   }
 }
@@ -228,6 +278,8 @@ Prediction Predictor::Impl::evaluate(const Strategy& s, Pieces* record) const {
   const bool uniform = kinds.uniform();
   const KindCosts costs = uniform ? KindCosts{} : cost_of_kinds(c, kinds);
   const LayerCost layer_cost = uniform ? simulate::layer_cost(c, job.model.kind_of(0)) : mixed(costs, kinds);
+  const double paired = paired_expert(c, layer_cost);
+  const LayerCost steady = with_expert_share(layer_cost, paired);
   const EndCost first = embedding(c);
   const EndCost last = head(c);
   std::vector<Stage> stages;
@@ -241,10 +293,19 @@ Prediction Predictor::Impl::evaluate(const Strategy& s, Pieces* record) const {
     // Between the ends alike.
     const bool same = i > 1 && i + 1 < s.pipeline && layers[at] == layers[at - 1] && held == before;
     if (!uniform) stage_layer.push_back(same ? stage_layer.back() : mixed(costs, held));
-    stages.push_back(same ? stages.back() : stage(c, uniform ? layer_cost : stage_layer.back(), held, first, last, i, layers[at]));
+    if (same) {
+      stages.push_back(stages.back());
+    } else {
+      stages.push_back(stage(c, uniform ? steady : with_expert_share(stage_layer.back(), paired), held, first, last, i, layers[at]));
+    }
     before = held;
-    times.push_back(stages.back().times);
   }
+  std::vector<Stage> single;
+  if (s.schedule == parallel::Schedule::kDualPipe) {
+    single = stages;
+    for (std::size_t i = 0; i < stages.size(); ++i) stages[i] = with_mirror(single[i], single[single.size() - 1 - i]);
+  }
+  for (const Stage& st : stages) times.push_back(st.times);
   // Tensor ranks send a slice each and gather on the other side (arXiv 2104.04473 section 4.1; DeepSpeed partitions too).
   const double activation = tokens * job.model.hidden * 2 / s.tensor;
   const collective::Cost hop = s.pipeline > 1 ? network.send(activation, groups.stage_distance, job.gpus) : collective::Cost{};
@@ -263,6 +324,9 @@ Prediction Predictor::Impl::evaluate(const Strategy& s, Pieces* record) const {
   bill(Bill::kTensor) = m * (slow.forward.tensor + slow.backward.tensor + slow.recompute.tensor);
   bill(Bill::kContext) = m * (slow.forward.context + slow.backward.context + slow.recompute.context);
   bill(Bill::kExpert) = m * (slow.forward.expert + slow.backward.expert + slow.recompute.expert);
+  // A micro-batch that fills or drains the pipeline has no other beside it.
+  const double exchanges = layer_cost.forward.expert + layer_cost.backward.expert + layer_cost.recompute.expert;
+  bill(Bill::kExpert) += (1 - paired) * exchanges * job.model.layers / s.virtual_stages;
   bill(Bill::kHost) = m * (slow.forward.host_excess + slow.backward.host_excess + slow.recompute.host_excess);
   bill(Bill::kPipeline) = pipe.transfer;
   bill(Bill::kBubble) = pipe.bubble;
@@ -272,11 +336,16 @@ Prediction Predictor::Impl::evaluate(const Strategy& s, Pieces* record) const {
   if (record != nullptr) {
     *record = step_pieces(c, hop, send, blocking, p);
     for (std::size_t i = 0; i < stages.size(); ++i) {
-      const Stage& st = stages[i];
-      record->stages.push_back(stage_pieces(c, uniform ? layer_cost : stage_layer[i], i == 0 ? &first : nullptr, i + 1 == stages.size() ? &last : nullptr, st.cost,
+      const Stage& st = single.empty() ? stages[i] : single[i];
+      const EndCost* ends[] = {i == 0 ? &first : nullptr, static_cast<int>(i) == last_stage(s) ? &last : nullptr};
+      record->stages.push_back(stage_pieces(c, uniform ? layer_cost : stage_layer[i], ends[0], ends[1], st.cost,
                                             {st.forward.host_excess, st.backward.host_excess, st.recompute.host_excess, st.times.weight_gradient}));
+      StagePieces& piece = record->stages.back();
+      piece.paired_expert = paired;
+      if (s.schedule == parallel::Schedule::kDualPipe) piece.data = data_pieces(c, stages[i].cost);
+      if (s.local_steps > 1) average_steps(s.local_steps, piece.data);
     }
-    if (job.model.tied_embeddings && s.pipeline > 1) record->tied_embedding = tied_pieces(c, count.embedding);
+    if (job.model.tied_embeddings && last_stage(s) > 0) record->tied_embedding = tied_pieces(c, count.embedding);
     return p;
   }
   const double sequences = job.global_batch;

@@ -112,6 +112,16 @@ struct SlotTimes {
   double weight_gradient_s = 0;
 };
 
+/// Model chunks that a rank holds and a micro-batch passes one after the other.
+int chunks_of(const parallel::Strategy& strategy);
+/// Where a chunk of a stage stands in the pipeline that a micro-batch walks through, and which one stands at a position.
+struct Place {
+  int stage = 0;
+  int chunk = 0;
+};
+int position_of(const parallel::Strategy& strategy, int stage, int chunk, int micro_batch);
+Place place_of(const parallel::Strategy& strategy, int position, int micro_batch);
+
 /// Order of passes on each stage.
 std::vector<std::vector<Slot>> schedule_order(const parallel::Strategy& strategy, const std::vector<SlotTimes>& stages);
 

@@ -35,7 +35,15 @@ enum class Sharder { kDdp, kMegatronOptimizer, kFsdp, kDeepspeed };
 enum class Recompute { kNone, kSelective, kFull };
 std::string_view name(Recompute recompute);
 enum class Offload { kNone, kOptimizer, kParameters, kAll, kActivations };
-enum class Schedule { kOneForwardOneBackward, kInterleaved, kGpipe, kZeroBubble1, kZeroBubble2 };
+enum class Schedule {
+  kOneForwardOneBackward,
+  kInterleaved,
+  kGpipe,
+  kZeroBubble1,
+  kZeroBubble2,
+  kZeroBubbleV,  ///< two chunks of a rank laid out as a V: the first stage also holds the last chunk
+  kDualPipe,     ///< micro-batches enter at both ends; every rank holds a stage and its mirror image
+};
 
 struct Strategy {
   int tensor = 1;
@@ -62,6 +70,8 @@ struct Strategy {
   bool overlap_grad_reduce = true;
   bool overlap_param_gather = true;
   bool overlap_tensor = false;      ///< asynchronous tensor parallelism / user-buffer overlap
+  bool overlap_expert = false;      ///< expert exchanges of one micro-batch run beside the computation of another
+  int local_steps = 1;              ///< optimizer steps between two averagings of the replicas (local SGD, DiLoCo)
   std::vector<int> stage_layers;    ///< uneven stages; empty: as even as possible
   bool operator==(const Strategy&) const = default;
 };

@@ -68,6 +68,7 @@ struct StagePieces {
   double recompute_host_s = 0;
   double weight_gradient_s = 0;  ///< part of the stage's backward that zero-bubble schedules may delay
   double parameters = 0;         ///< held by a rank before data-parallel sharding
+  double paired_expert = 1;      ///< of expert_s, what shows in a pass that runs beside another micro-batch's
   DataPieces data;
 };
 
