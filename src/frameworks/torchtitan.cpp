@@ -166,10 +166,10 @@ void read_split_points(Settings& s, Reading& out) {
   parallel::Strategy& t = out.strategy;
   for (const char* key : {"parallelism.pipeline_parallel_split_points", "experimental.pipeline_parallel_split_points"}) {
     if (!s.has(key) || t.pipeline == 1) continue;
-    const auto value = s.text(key);
+    const std::string points = s.text(key).value_or("");
     std::vector<int> stages;
     int before = 0;
-    for (const std::string_view point : split(value.value_or(""), ',')) {
+    for (const std::string_view point : split(points, ',')) {
       const std::string_view plain = trim(point);
       const auto layer = plain.starts_with("layers.") ? to_int(plain.substr(7)) : std::nullopt;
       if (!layer || *layer < before || *layer > 100000) break;

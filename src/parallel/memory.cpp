@@ -84,14 +84,6 @@ double in_flight(const Strategy& s, int stage) {
   return std::min(m, p - i);
 }
 
-int moe_layers_of(const Job& job, const std::vector<int>& layers, int index) {
-  int begin = 0;
-  for (int i = 0; i < index; ++i) begin += layers[static_cast<std::size_t>(i)];
-  int count = 0;
-  for (int layer = begin; layer < begin + layers[static_cast<std::size_t>(index)]; ++layer) count += job.model.is_moe_layer(layer);
-  return count;
-}
-
 StageShape shape_of(const Job& job, const Strategy& s, const std::vector<int>& layers, int index) {
   StageShape stage;
   stage.index = index;
