@@ -13,7 +13,10 @@ using parallel::Recompute;
 using parallel::Schedule;
 using parallel::Strategy;
 
-PassFloor floor_of(const simulate::PassPieces& p) { return {p.device_s(), p.host_s}; }
+/// Exchanges that run beside another micro-batch may vanish behind it.
+PassFloor floor_of(const simulate::PassPieces& p, bool experts_hidden = false) {
+  return {p.device_s() - (experts_hidden ? p.expert_s : 0), p.host_s};
+}
 
 PassFloor smaller(const PassFloor& a, const PassFloor& b) { return {std::min(a.device_s, b.device_s), std::min(a.host_s, b.host_s)}; }
 
@@ -95,6 +98,9 @@ double bound_s(const Floor& f, const StageCounts& n, const Strategy& s) {
       break;
     }
     case Schedule::kZeroBubble2: break;
+    // Which stage holds the head, or shares another's work, differs: at least the mean.
+    case Schedule::kZeroBubbleV:
+    case Schedule::kDualPipe: total = m * sum / p; break;
   }
   return kRounding * (total + f.fixed_s);
 }
@@ -108,7 +114,7 @@ const Floor& Floors::with_recompute(const Strategy& strategy) {
   for (const Recompute r : {Recompute::kSelective, Recompute::kFull}) {
     s.recompute = r;
     const simulate::Pieces with = predictor_.pieces(s);
-    floor.recompute[static_cast<std::size_t>(r)] = smaller(floor_of(with.stages.front().recompute), floor_of(with.stages.back().recompute));
+    floor.recompute[static_cast<std::size_t>(r)] = smaller(floor_of(with.stages.front().recompute, s.overlap_expert), floor_of(with.stages.back().recompute, s.overlap_expert));
   }
   floor.has_recompute = true;
   return floor;
@@ -125,6 +131,7 @@ Floor& Floors::slot(const Strategy& s) {
   key = key << 2 | bits(static_cast<int>(s.sharder), 2);
   key = key << 1 | bits(s.sequence_parallel ? 1 : 0, 1);
   key = key << 1 | bits(s.overlap_tensor ? 1 : 0, 1);
+  key = key << 1 | bits(s.overlap_expert ? 1 : 0, 1);
   key = key << 1 | bits(s.pipeline > 1 ? 1 : 0, 1);
   const auto found = floors_.find(key);
   return found != floors_.end() ? found->second : floors_.emplace(key, measure(s)).first->second;
@@ -137,8 +144,8 @@ Floor Floors::measure(const Strategy& strategy) const {
   const simulate::StagePieces& first = p.stages.front();
   const simulate::StagePieces& last = p.stages.back();
   f.uniform = alike(first.forward, last.forward) && alike(first.backward, last.backward);
-  f.forward = smaller(floor_of(first.forward), floor_of(last.forward));
-  f.backward = smaller(floor_of(first.backward), floor_of(last.backward));
+  f.forward = smaller(floor_of(first.forward, s.overlap_expert), floor_of(last.forward, s.overlap_expert));
+  f.backward = smaller(floor_of(first.backward, s.overlap_expert), floor_of(last.backward, s.overlap_expert));
   f.fixed_s = p.fixed_s;
   f.layer_weight_s = 0.5 * std::max(first.backward.compute_s, last.backward.compute_s);
   f.end_weight_s = 0.5 * std::max(first.end_backward.compute_s, last.end_backward.compute_s);

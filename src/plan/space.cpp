@@ -90,6 +90,7 @@ bool Frozen::allows(const Strategy& s, std::initializer_list<std::string_view> k
                       : key == "offload"    ? s.offload == v.offload
                       : key == "reshard"    ? s.reshard_after_forward == v.reshard_after_forward
                       : key == "overlap-tensor" ? s.overlap_tensor == v.overlap_tensor
+                      : key == "overlap-expert" ? s.overlap_expert == v.overlap_expert
                       : key == "sync"       ? s.sync_last_only == v.sync_last_only
                       : key == "sharding"   ? same_sharding(s, v)
                                             : true;
@@ -100,7 +101,7 @@ bool Frozen::allows(const Strategy& s, std::initializer_list<std::string_view> k
 
 Result<Space> Space::of(const parallel::Job& job, const Options& options) {
   TRY_INTO(Frozen frozen, Frozen::read(options.constraints.frozen));
-  for (const std::string_view key : {"stages", "overlap", "overlap-reduce", "overlap-gather", "qwz", "qgz", "hpz", "zero++", "sharder", "shard"}) {
+  for (const std::string_view key : {"stages", "overlap", "overlap-reduce", "overlap-gather", "qwz", "qgz", "hpz", "zero++", "sharder", "shard", "local-steps"}) {
     if (!frozen.has(key)) continue;
     return fail("'" + std::string(key) + "' cannot be frozen: the planner does not vary it, or only together with the sharding", {},
                 {"chokepoint predict takes it: --strategy \"" + options.constraints.frozen + "\""});
@@ -224,6 +225,9 @@ std::vector<Strategy> Space::kernels(const Strategy& sharded) const {
   const Constraints& limits = options_.constraints;
   const bool stated = !job_.framework_assumed && ((job_.framework == Framework::kMegatron && job_.year >= 2023) || job_.framework == Framework::kTorchtitan);
   const bool overlaps = anything() || stated || frozen_.has("overlap-tensor");
+  // Megatron-Core hides the all-to-all of one micro-batch behind another's passes since 2025.
+  const bool megatron = !job_.framework_assumed && job_.framework == Framework::kMegatron && job_.year >= 2025;
+  const bool hides_exchanges = anything() || megatron || frozen_.has("overlap-expert");
   for (const int micro : micro_batches_) {
     if (per_rank % micro != 0) continue;
     Strategy s = sharded;
@@ -236,7 +240,11 @@ std::vector<Strategy> Space::kernels(const Strategy& sharded) const {
         if (overlap && (!overlaps || sharded.tensor == 1 || !sequence)) continue;
         s.sequence_parallel = sequence;
         s.overlap_tensor = overlap;
-        if (frozen_.allows(s, {"microbatch", "accumulate", "sp", "overlap-tensor"})) out.push_back(s);
+        for (const bool exchanges : {false, true}) {
+          if (exchanges && (!hides_exchanges || sharded.expert == 1)) continue;
+          s.overlap_expert = exchanges;
+          if (frozen_.allows(s, {"microbatch", "accumulate", "sp", "overlap-tensor", "overlap-expert"})) out.push_back(s);
+        }
       }
     }
   }
@@ -262,6 +270,11 @@ std::vector<Strategy> Space::schedules(const Strategy& kernel) const {
     if (has(torch || job_.framework == Framework::kNanotron)) add(Schedule::kGpipe);
     if (has(false)) add(Schedule::kZeroBubble1);
     if (has(false)) add(Schedule::kZeroBubble2);
+    if (has(torch)) {
+      add(Schedule::kZeroBubbleV);
+      out.back().virtual_stages = 2;
+    }
+    if (has(false) && kernel.pipeline % 2 == 0) add(Schedule::kDualPipe);
     const bool interleaves = !is_deepspeed(job_.framework) && job_.framework != Framework::kNanotron;
     if (has(interleaves) && kernel.accumulate % kernel.pipeline == 0 && job_.model.layers % kernel.pipeline == 0) {
       for (const int chunks : divisors(job_.model.layers / kernel.pipeline, kMostChunks)) {
