@@ -28,9 +28,9 @@ constexpr double kReportEvery_s = 0.2;
 constexpr double kGrace_s = 0.5;
 constexpr double kRounding = 1 - 1e-9;
 
-/// The schedule without a bubble, without recomputation: nothing of the kernel is faster.
+/// The schedule bounded by the mean of the stages, not by the slowest, without recomputation: nothing of the kernel is faster.
 Strategy least_of(Strategy kernel) {
-  kernel.schedule = parallel::Schedule::kZeroBubble2;
+  kernel.schedule = parallel::Schedule::kDualPipe;
   kernel.recompute = Recompute::kNone;
   return kernel;
 }

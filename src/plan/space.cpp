@@ -270,7 +270,7 @@ std::vector<Strategy> Space::schedules(const Strategy& kernel) const {
     if (has(torch || job_.framework == Framework::kNanotron)) add(Schedule::kGpipe);
     if (has(false)) add(Schedule::kZeroBubble1);
     if (has(false)) add(Schedule::kZeroBubble2);
-    if (has(torch)) {
+    if (has(torch) && job_.model.layers % (2 * kernel.pipeline) == 0) {
       add(Schedule::kZeroBubbleV);
       out.back().virtual_stages = 2;
     }

@@ -292,6 +292,10 @@ void fill_overlap(const RunFields& row, MappedRun& run) {
     // The vendors' recipes turn on user-buffer overlap with sequence parallelism (NeMo, Megatron-Bridge).
     s.overlap_tensor = s.tensor > 1 && s.sequence_parallel && mentions(row.framework, {"nemo", "megatron-bridge"}) && core;
   }
+  // Its recipes for hosts of eight run the all-to-all of one micro-batch beside another's passes where the pipeline is
+  // interleaved (moe_a2a_overlap); those for rack-scale NVLink domains dispatch by fused kernels instead.
+  s.overlap_expert = s.expert > 1 && s.virtual_stages > 1 && core && mentions(row.framework, {"megatron-bridge"}) &&
+                     !mentions(row.accelerator, {"gb200", "gb300"});
 }
 
 }  // namespace chokepoint::validate
