@@ -62,10 +62,6 @@ double head_factor(const Rate& rate, double head_dim, double floor) {
   return rate.head64 * head_dim / 64;
 }
 
-/// Of the fp32 peak without matrix units, what unfused products of heads off 16 bytes reach. Fitted: BigScience's A100
-/// layouts with heads of 108 and 180 elements against those with 144, 216 and 224 (in sample).
-constexpr double kUnalignedVectorShare = 0.5;
-
 bool well_formed(const AttentionShape& s) {
   return s.batch > 0 && s.heads > 0 && s.kv_heads > 0 && s.head_dim > 0 && s.sequence > 0 && s.kv_sequence > 0;
 }
@@ -132,7 +128,7 @@ double KernelModel::attention_unfused_s(Dtype dtype, const AttentionShape& s, bo
   // address that matrix instructions cannot load from, and the library takes its kernels without them.
   const double vector_peak = accelerator_.peak(Dtype::kFp32);
   if (std::fmod(s.head_dim * hardware::bytes_per_element(dtype), 16) != 0 && vector_peak > 0 && !figures_.one_clock)
-    products = std::max(products, 4 * scores * s.head_dim / (kUnalignedVectorShare * vector_peak));
+    products = std::max(products, 4 * scores * s.head_dim / (attention_.unaligned_vector_share * vector_peak));
   // Two kernels over the scores: scale, mask and softmax; dropout.
   return (backward ? 2 : 1) * products + 2 * memory_s(passes_bytes / 2);
 }

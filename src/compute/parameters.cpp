@@ -63,6 +63,8 @@ void add_attention(List& list, AttentionConstants& c) {
   list.add("attention.causal_imbalance", c.causal_imbalance, "waves",
            "A100-PCIe attention rows from 4 heads up: longest causal block against the mean", kPublished, 0.2);
   list.add("attention.power_headroom", c.power_headroom, "", kFlash4Source, kFitted, 0.1);
+  list.add("attention.unaligned_vector_share", c.unaligned_vector_share, "",
+           "BigScience's A100 layouts with heads of 108, 150 and 450 elements against 144, 216 and 224 (in sample)", kFitted, 0.2);
   list.add("attention.unfused_forward_bytes", c.unfused_forward_bytes, "B/score", "counted from the operators", kCounted, 0);
   list.add("attention.unfused_backward_bytes", c.unfused_backward_bytes, "B/score", "counted from the operators", kCounted, 0);
 }

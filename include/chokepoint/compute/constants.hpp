@@ -72,6 +72,7 @@ struct AttentionConstants {
   double block_overhead_keys = 192;  ///< prologue and epilogue of a block, in keys it could have passed
   double causal_imbalance = 1.2;  ///< waves lost forward because causal blocks differ in length; half of it backward
   double power_headroom = 1.1;    ///< attention draws less power: how far above the sustained share of products it runs
+  double unaligned_vector_share = 0.5;  ///< of the fp32 peak without matrix units: unfused products of heads off 16 bytes
   double unfused_forward_bytes = 9;    ///< scale-mask-softmax reads and writes (4), dropout and its mask (5)
   double unfused_backward_bytes = 11;  ///< dropout (5), softmax reads two and writes one (6)
   bool operator==(const AttentionConstants&) const = default;
