@@ -63,6 +63,21 @@ std::optional<Error> unknown_command(const CLI::App& app, const std::vector<std:
   return error;
 }
 
+/// Numbers that are none: C++ reads "nan", and no comparison with it holds, so limits and ranges would let it through.
+std::optional<Error> no_number(const CLI::App& app) {
+  for (const CLI::App* command : app.get_subcommands()) {
+    for (const CLI::Option* option : command->get_options()) {
+      if (!starts_with_ignoring_case(option->get_type_name(), "FLOAT")) continue;
+      for (const std::string& text : option->results()) {
+        const std::size_t digits = text.find_first_not_of("+-");
+        if (digits != std::string::npos && starts_with_ignoring_case(text.substr(digits), "nan"))
+          return Error{"'" + text + "' for " + option->get_name() + " is not a number", {}, {}};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 /// Parses and acts. Throws what CLI11 and the standard library throw.
 int act(Program& program, std::vector<std::string> words) {
   if (const auto error = unknown_command(program.app, words)) return report_error(*error);
@@ -73,6 +88,7 @@ int act(Program& program, std::vector<std::string> words) {
     if (error.get_exit_code() == 0) return program.app.exit(error);  // --help, --version
     return report_error(explained(program.app, error));
   }
+  if (const auto error = no_number(program.app)) return report_error(*error);
   return program.action ? program.action() : 3;
 }
 

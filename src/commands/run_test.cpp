@@ -27,6 +27,16 @@ TEST(RunInMemory, KeepsTheErrorWithItsPlace) {
   EXPECT_TRUE(files.written().empty());
 }
 
+TEST(RunInMemory, NotANumberIsNoNumber) {
+  for (const std::string text : {"nan", "-NaN", "nan(1)"}) {
+    MemoryFiles files(Disk::kClosed);
+    files.add("job.yaml", std::string(kJob));
+    const Ended ended = run_in_memory({"plan", "job.yaml", "--json", "--margin=" + text}, files);
+    EXPECT_EQ(ended.code, 2) << text;
+    ASSERT_TRUE(ended.error) << text;
+  }
+}
+
 TEST(RunInMemory, AClosedDiskIsNeverRead) {
   MemoryFiles files(Disk::kClosed);
   const Ended ended = run_in_memory({"predict", "/etc/passwd", "--json"}, files);

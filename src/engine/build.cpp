@@ -102,6 +102,11 @@ class StageBuilder {
   int position(int chunk, int micro_batch) const { return position_of(s_, index_, chunk, micro_batch); }
   bool holds_embedding(int chunk) const { return position(chunk, micro_batch_) == 0; }
   bool holds_head(int chunk) const { return position(chunk, micro_batch_) == s_.pipeline * chunks_ - 1; }
+  /// Embedding and head of one stage are one piece: the V, which has both in different chunks, puts it where the head is.
+  bool holds_end(int chunk) const {
+    const bool both_apart = s_.schedule == parallel::Schedule::kZeroBubbleV && s_.pipeline > 1;
+    return holds_head(chunk) || (!both_apart && holds_embedding(chunk));
+  }
 
   int add(const Op& op) {
     graph_.ops.push_back(op);
@@ -217,7 +222,7 @@ class StageBuilder {
     const int before = last_compute_;
     const int n = parts_of(slot.kind, false);
     const double layers = static_cast<double>(pass_->layers) / chunks_;
-    const bool end = holds_embedding(chunk_) || holds_head(chunk_);
+    const bool end = holds_end(chunk_);
     gathers_.assign(static_cast<std::size_t>(n), kNone);
     const bool by_unit = own_.data.by_unit && own_.data.active;
     if (by_unit) root_gather_ = end ? gather(own_.data.root_gather, before) : kNone;
@@ -281,7 +286,7 @@ class StageBuilder {
     const int before = last_compute_;
     const int n = parts_of(slot.kind, completes);
     const double layers = static_cast<double>(pass_->layers) / chunks_;
-    const bool end = holds_embedding(chunk_) || holds_head(chunk_);
+    const bool end = holds_end(chunk_);
     const DataPieces& d = own_.data;
     const bool by_unit = d.by_unit && d.active;
     const bool reduces = by_unit && (!d.scatters_last_only || slot.micro_batch == s_.accumulate - 1);

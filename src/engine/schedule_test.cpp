@@ -92,6 +92,16 @@ TEST(Schedule, TheVIdlesNoMoreThanItsFill) {
   }
 }
 
+TEST(Schedule, TheVRunsItsHeadOnce) {
+  // The first of two stages holds embedding and head: 1 s forward and 2 s backward on top of its 3 s, for 12 micro-batches.
+  simulate::Pieces pieces = even(2);
+  pieces.stages[0].end_forward.compute_s = 1;
+  pieces.stages[0].end_backward.compute_s = 2;
+  const double end = end_of(pieces, strategy(Schedule::kZeroBubbleV, 2, 12));
+  EXPECT_GE(end, 12 * 6.0 - 1e-9);
+  EXPECT_LE(end, 12 * 6.0 + 4.0);  // its fill and the last weight gradients
+}
+
 TEST(Schedule, DualPipeBeatsOneForwardOneBackward) {
   for (const int p : {4, 8}) {
     const int m = 4 * p;

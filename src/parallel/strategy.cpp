@@ -381,6 +381,10 @@ Result<bool> check_degrees(const Job& job, const Strategy& s) {
   if (job.sequence % s.context != 0) {
     return fail(fmt::format("context={} does not divide the sequence length {}", s.context, job.sequence));
   }
+  if (s.tensor > 1 && s.sequence_parallel && job.sequence % (s.tensor * s.context) != 0) {
+    return fail(fmt::format("sequence parallelism cuts sequences among the tensor ranks; {} tokens do not divide by {}", job.sequence, s.tensor * s.context),
+                {}, {"add sp=off, or pad the sequences"});
+  }
   if (!s.stage_layers.empty()) {
     const int sum = std::accumulate(s.stage_layers.begin(), s.stage_layers.end(), 0);
     if (static_cast<int>(s.stage_layers.size()) != s.pipeline || sum != m.layers) {

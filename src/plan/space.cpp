@@ -236,6 +236,7 @@ std::vector<Strategy> Space::kernels(const Strategy& sharded) const {
     if (limits.most_accumulation > 0 && s.accumulate > limits.most_accumulation) continue;
     for (const bool sequence : {true, false}) {
       if (sequence != sharded.sequence_parallel && sharded.tensor == 1) continue;
+      if (sequence && sharded.tensor > 1 && job_.sequence % (sharded.tensor * sharded.context) != 0) continue;
       for (const bool overlap : {false, true}) {
         if (overlap && (!overlaps || sharded.tensor == 1 || !sequence)) continue;
         s.sequence_parallel = sequence;

@@ -165,6 +165,18 @@ double attending_layers(const Model& m) {
   return layers;
 }
 
+/// FLOPs of a training token; of a sequence where the decoder's side has a length of its own.
+std::string training_text(const Model& m) {
+  constexpr int kEncoderTokens = 512;
+  constexpr auto kConvention = model::FlopConvention::kModelFullAttention;
+  if (m.decoder_sequence > 0) {
+    return fmt::format("{} FLOP per sequence of {} tokens, {} on the decoder's side", format_billions(model::step_flops(m, kEncoderTokens, 1, kConvention)),
+                       kEncoderTokens, m.decoder_sequence);
+  }
+  const double scores = 3 * attending_layers(m) * model::forward_flops(m, 1, false).attention_scores;
+  return fmt::format("{} FLOP per token, without attention scores", format_billions(model::step_flops(m, 1, 1, kConvention) - scores));
+}
+
 }  // namespace
 
 std::string model_text(const Model& m, const Style& style) {
@@ -172,7 +184,6 @@ std::string model_text(const Model& m, const Style& style) {
   const std::string published = !m.published_parameters ? ""
                                 : m.published_tolerance > 0 ? fmt::format("about {}", format_billions(*m.published_parameters))
                                                             : format_count(*m.published_parameters);
-  const double flops = model::step_flops(m, 1, 1, model::FlopConvention::kModelFullAttention);
   return style.bold(m.name) + "\n" +
          facts({{"also", names(m.aliases)},
                 {"family", m.family},
@@ -187,7 +198,7 @@ std::string model_text(const Model& m, const Style& style) {
                 {"experts", m.moe ? fmt::format("{} of {}, each {}, shared {}", m.moe->top_k, m.moe->experts, m.moe->expert_ffn_hidden, m.moe->shared_ffn_hidden) : ""},
                 {"vocabulary", fmt::format("{}{}", format_count(m.vocab), m.tied_embeddings ? ", head shares the embedding" : "")},
                 {"positions", m.max_positions > 0 ? fmt::format("{} learned", format_count(m.max_positions)) : "no table"},
-                {"training", fmt::format("{} FLOP per token, without attention scores", format_billions(flops - 3 * attending_layers(m) * model::forward_flops(m, 1, false).attention_scores))},
+                {"training", training_text(m)},
                 {"source", m.source}},
                style);
 }

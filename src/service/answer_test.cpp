@@ -70,6 +70,9 @@ TEST(Answer, WrittenFilesStandBesideTheResult) {
 
 TEST(Answer, BadRequestsSayWhatIsWrong) {
   EXPECT_EQ(message(answer("predict", "{\"job\": \n nope}")).substr(0, 46), "request:2:3: error: the request is no valid JS");
+  const Answer large = answer("predict", "{\"job\": {\"batch\": 1e999}}");
+  EXPECT_EQ(large.code, 2);
+  EXPECT_NE(message(large).find("beyond the range"), std::string::npos) << message(large);
 }
 
 TEST(Answer, TheErrorDocumentHasItsKeys) {

@@ -29,6 +29,8 @@ Result<Json> parsed(std::string_view text) {
     return json;
   } catch (const Json::parse_error& error) {
     return fail("the request is no valid JSON", place_of(text, error.byte), {"send a JSON object in UTF-8, for example {\"job\": {...}, \"options\": {...}}"});
+  } catch (const Json::exception&) {
+    return fail("the request holds a number beyond the range of a double", {"request", 0, 0});
   }
 }
 

@@ -79,7 +79,10 @@ Result<StudyBody> read_study(const std::string& body) {
   if (!json.contains("name") || !json["name"].is_string()) return fail("'name' is missing, expected a text");
   if (!json.contains("document")) return fail("'document' is missing, expected any JSON value");
   StudyBody study{json["name"].get<std::string>(), json["document"].dump(), std::nullopt};
-  if (json.contains("revision") && json["revision"].is_number_integer()) study.revision = json["revision"].get<std::int64_t>();
+  if (json.contains("revision") && !json["revision"].is_null()) {
+    if (!json["revision"].is_number_integer()) return fail("'revision' must be a whole number, as the last answer gave it");
+    study.revision = json["revision"].get<std::int64_t>();
+  }
   return study;
 }
 

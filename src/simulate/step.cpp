@@ -101,6 +101,9 @@ void average_steps(int steps, DataPieces& data) {
   }
 }
 
+/// Forward passes' worth of products in a step: frozen weights have input gradients only.
+double passes_of(const parallel::Job& job) { return job.frozen_weights ? 2 : 3; }
+
 /// Forward FLOPs of the head per rank, spread over the pipeline.
 double last_flops(const StepContext& c) {
   return 2 * c.tokens * c.job.model.vocab / c.strategy.tensor * c.job.model.hidden / c.strategy.pipeline;
@@ -175,7 +178,7 @@ struct Predictor::Impl {
         launches(constants.compute),
         count(model::count_parameters(j.model)),
         kinds(j.model.kinds()),
-        sequence_flops(model::step_flops(j.model, j.sequence, 1, model::FlopConvention::kModelFullAttention)) {}
+        sequence_flops(passes_of(j) / 3 * model::step_flops(j.model, j.sequence, 1, model::FlopConvention::kModelFullAttention)) {}
 
   /// `record`: where the pieces of the step go, if anyone asks.
   Prediction evaluate(const Strategy& strategy, Pieces* record = nullptr) const;
@@ -354,9 +357,9 @@ Prediction Predictor::Impl::evaluate(const Strategy& s, Pieces* record) const {
   p.model_flops_per_s_per_gpu = flops / p.step_time_s / job.gpus;
   const double peak = job.accelerator.peak(job.dtype);
   p.mfu = peak > 0 ? p.model_flops_per_s_per_gpu / peak : 0;
-  // Recomputed products against the 3 x forward of useful ones; the head is not recomputed.
+  // Recomputed products against the useful ones, three times the forward's; the head is not recomputed.
   const double forward = layer_cost.matmul_flops * job.model.layers / s.pipeline + last_flops(c);
-  p.hfu = forward > 0 ? p.mfu * (1 + layer_cost.recompute_flops * job.model.layers / s.pipeline / (3 * forward)) : p.mfu;
+  p.hfu = forward > 0 ? p.mfu * (1 + layer_cost.recompute_flops * job.model.layers / s.pipeline / (passes_of(job) * forward)) : p.mfu;
   p.memory = parallel::memory_per_rank(job, s);
   set_band(job, parameters.step, p);
   return p;
@@ -372,7 +375,7 @@ void Predictor::Impl::describe(const StepContext& c, const LayerCost& layer_cost
   const double sustained = ideal / std::max(0.05, kernels.sustained_fraction(job.dtype));
   const double compute = p.item(Bill::kCompute);
   const double layers = static_cast<double>(job.model.layers) / c.strategy.pipeline;
-  const double products = std::clamp(3 * micro_steps * layers * layer_cost.matmul_s, std::min(sustained, compute), compute);
+  const double products = std::clamp(passes_of(job) * micro_steps * layers * layer_cost.matmul_s, std::min(sustained, compute), compute);
   double elapsed = ideal;
   const auto rung = [&](const char* name, double until) {
     elapsed = std::max(elapsed, until);

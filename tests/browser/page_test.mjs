@@ -58,7 +58,7 @@ async function picture(page, name) {
 const page = await open();
 await step("the page answers by itself: a verdict, the ladder first", async () => {
   await settled(page);
-  assert.match(await verdict(page), /strategies that fit/);
+  assert.match(await verdict(page), /legal strategies/);
   assert.equal(await page.locator("#results section h2").first().textContent(), "From peak to useful work");
   const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
   console.log(`        first paint ${paint.toFixed(0)} ms`);
