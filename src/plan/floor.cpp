@@ -98,9 +98,9 @@ double bound_s(const Floor& f, const StageCounts& n, const Strategy& s) {
       break;
     }
     case Schedule::kZeroBubble2: break;
-    // Which stage holds the head, or shares another's work, differs: at least the mean.
-    case Schedule::kZeroBubbleV:
-    case Schedule::kDualPipe: total = m * sum / p; break;
+    // The V has embedding and head on its first stage; DualPipe pairs the first stage with the last.
+    case Schedule::kZeroBubbleV: total = m * std::max(sum / p, period(n.first, true, true)); break;
+    case Schedule::kDualPipe: total = m * std::max(sum / p, (first + last) / 2); break;
   }
   return kRounding * (total + f.fixed_s);
 }
