@@ -10,16 +10,11 @@ namespace chokepoint::embedded {
 extern const CatalogueText models;
 }
 
+#include "yaml_fields.hpp"
+
 namespace chokepoint::model {
 
 namespace {
-
-/// An optional whole number that stays as it is when absent.
-Result<bool> read_int(const YamlMap& entry, const char* key, int& value) {
-  TRY_INTO(const std::optional<int> found, entry.integer(key, 0, 1 << 30));
-  value = found.value_or(value);
-  return true;
-}
 
 Result<bool> read_sizes(const YamlMap& entry, Model& m) {
   TRY_INTO(m.layers, entry.required_int("layers", 1, 100000));

@@ -6,16 +6,17 @@
 #include <array>
 #include <utility>
 
+#include "yaml_fields.hpp"
+
 namespace chokepoint::model {
 
-namespace {
-
-/// An optional whole number that stays as it is when absent.
 Result<bool> read_int(const YamlMap& entry, const char* key, int& value) {
   TRY_INTO(const std::optional<int> found, entry.integer(key, 0, 1 << 30));
   value = found.value_or(value);
   return true;
 }
+
+namespace {
 
 Result<bool> read_flag(const YamlMap& entry, const char* key, bool& value) {
   TRY_INTO(const std::optional<bool> found, entry.boolean(key));

@@ -84,7 +84,9 @@ Result<Plan> make_plan(const parallel::Job& job, const Options& options) {
   search.run(plan);
   if (plan.enumerated == 0) return tl::make_unexpected(nothing_legal(job, options.constraints));
   for (const Candidate& candidate : search.found()) {
-    if (auto full = predictor.predict(candidate.strategy)) plan.candidates.push_back(std::move(*full));
+    // A strategy of the space that the step model refuses would be a defect of the space: said, not left out.
+    TRY_INTO(simulate::Prediction full, predictor.predict(candidate.strategy));
+    plan.candidates.push_back(std::move(full));
   }
   if (!plan.candidates.empty()) {
     if (options.explain) explain(job, options, predictor, search, plan);

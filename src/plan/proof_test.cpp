@@ -78,7 +78,12 @@ TEST(Proof, BoundedSearchFindsWhatWalkingEverythingFinds) {
     const auto bounded = make_plan(job, fast(false, top, i % 3 == 0));
     const auto everything = make_plan(job, fast(true, top, i % 3 == 0));
     ASSERT_EQ(bounded.has_value(), everything.has_value());
-    if (!bounded) continue;
+    if (!bounded) {
+      // Nothing legal, or a dtype the part does not have; never a strategy of the space that the step model refuses.
+      const std::string& why = bounded.error().message;
+      EXPECT_TRUE(why.find("no legal strategy") != std::string::npos || why.find("arithmetic") != std::string::npos) << why;
+      continue;
+    }
     EXPECT_EQ(bounded->enumerated, everything->enumerated);
     ASSERT_EQ(bounded->candidates.size(), everything->candidates.size()) << i;
     for (std::size_t c = 0; c < bounded->candidates.size(); ++c) {

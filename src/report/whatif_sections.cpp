@@ -28,15 +28,6 @@ std::string span_words(double seconds) {
 
 std::string tokens_words(double tokens) { return format_billions(tokens) + " tokens"; }
 
-double communication_share(const simulate::Prediction& p) {
-  using simulate::Bill;
-  double sum = 0;
-  for (const Bill item :
-       {Bill::kTensor, Bill::kContext, Bill::kExpert, Bill::kPipeline, Bill::kDataGather, Bill::kDataReduce})
-    sum += p.item(item);
-  return p.step_time_s > 0 ? sum / p.step_time_s : 0;
-}
-
 std::string title_of(const Answer& answer) {
   std::string title;
   for (const Change& change : answer.changes) title += (title.empty() ? "" : " + ") + change.text;
@@ -54,13 +45,13 @@ std::string comparison_section(const Study& study, const Style& style) {
     std::vector<std::string> cells = {title};
     if (kept) {
       cells.insert(cells.end(), {format_duration(kept.prediction->step_time_s),
-                                 fmt::format("{:.0f} %", 100 * communication_share(*kept.prediction))});
+                                 fmt::format("{:.0f} %", 100 * exposed_communication(*kept.prediction))});
     } else {
       cells.insert(cells.end(), {"-", "-"});
     }
     if (best) {
       cells.insert(cells.end(), {format_duration(best.prediction->step_time_s),
-                                 fmt::format("{:.0f} %", 100 * communication_share(*best.prediction)),
+                                 fmt::format("{:.0f} %", 100 * exposed_communication(*best.prediction)),
                                  format_count(std::round(best.prediction->tokens_per_s_per_gpu * job.gpus))});
     } else {
       cells.insert(cells.end(), {"-", "-", "-"});

@@ -186,4 +186,11 @@ Result<Answer> answer(const Baseline& baseline, const std::vector<Change>& chang
   return out;
 }
 
+double exposed_communication(const Prediction& prediction) {
+  double sum = 0;
+  for (const Bill item : {Bill::kTensor, Bill::kContext, Bill::kExpert, Bill::kPipeline, Bill::kDataGather, Bill::kDataReduce})
+    sum += prediction.item(item);
+  return prediction.step_time_s > 0 ? sum / prediction.step_time_s : 0;
+}
+
 }  // namespace chokepoint::whatif

@@ -28,22 +28,13 @@ bool between_hosts(std::string_view key) {
          key == "fabric" || key == "oversubscription" || key == "hosts-per-leaf" || key == "gpudirect";
 }
 
-double exposed_share(const simulate::Prediction& p) {
-  using simulate::Bill;
-  double sum = 0;
-  for (const Bill item :
-       {Bill::kTensor, Bill::kContext, Bill::kExpert, Bill::kPipeline, Bill::kDataGather, Bill::kDataReduce})
-    sum += p.item(item);
-  return p.step_time_s > 0 ? sum / p.step_time_s : 0;
-}
-
 }  // namespace
 
 std::string why_same(const Scenario& base, const simulate::Prediction& now, const Change& change) {
   constexpr double kFelt = 1e-3;
   if (between_hosts(change.key) && base.job.gpus <= base.job.cluster.gpus_per_host())
     return "the job stays inside one host: nothing of it crosses the network";
-  const double exposed = exposed_share(now);
+  const double exposed = exposed_communication(now);
   if (between_hosts(change.key) && exposed < kFelt) return "hidden: every transfer ends behind the computation beside it";
   if (!scalable(change.key)) return "";
   const bool larger_is_worse = change.key == "latency" || change.key == "oversubscription";

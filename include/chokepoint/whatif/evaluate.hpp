@@ -54,6 +54,9 @@ State plan_state(const Scenario& scenario);
 /// Step time alone, fast; no value when the strategy is illegal for the scenario. Memory is not looked at.
 std::optional<double> step_time(const Scenario& scenario, const parallel::Strategy& strategy);
 
+/// Communication that nothing hides, of the step.
+double exposed_communication(const simulate::Prediction& prediction);
+
 inline double tokens_per_step(const parallel::Job& job) { return job.global_batch * job.sequence; }
 
 }  // namespace chokepoint::whatif
