@@ -28,7 +28,7 @@ struct PassTotals {
 };
 
 /// Sums passes of a stage; what the host needs beyond the device becomes host excess.
-PassTotals sum_pass(const Pass& layer, double layers, const Pass* first, const Pass* last) {
+PassTotals sum_pass(const StepContext& c, const Pass& layer, double layers, const Pass* first, const Pass* last) {
   PassTotals t;
   double host = layer.host * layers;
   const auto add = [&](const Pass& pass, double times) {
@@ -43,7 +43,7 @@ PassTotals sum_pass(const Pass& layer, double layers, const Pass* first, const P
     add(*end, 1);
     host += end->host;
   }
-  t.host_excess = std::max(0.0, host - t.total());
+  t.host_excess = c.software.serial_launches ? host : std::max(0.0, host - t.total());
   return t;
 }
 
@@ -197,9 +197,9 @@ Stage Predictor::Impl::stage(const StepContext& c, const LayerCost& layer, const
   Stage out;
   out.cost.layers = stage_layers;
   const double layers = out.cost.layers;
-  out.forward = sum_pass(layer.forward, layers, is_first ? &first.forward : nullptr, is_last ? &last.forward : nullptr);
-  out.backward = sum_pass(layer.backward, layers, is_first ? &first.backward : nullptr, is_last ? &last.backward : nullptr);
-  out.recompute = sum_pass(layer.recompute, layers, nullptr, nullptr);
+  out.forward = sum_pass(c, layer.forward, layers, is_first ? &first.forward : nullptr, is_last ? &last.forward : nullptr);
+  out.backward = sum_pass(c, layer.backward, layers, is_first ? &first.backward : nullptr, is_last ? &last.backward : nullptr);
+  out.recompute = sum_pass(c, layer.recompute, layers, nullptr, nullptr);
   out.times.forward = out.forward.total();
   out.times.backward = out.backward.total() + out.recompute.total();
   out.times.weight_gradient = 0.5 * (out.backward.compute);

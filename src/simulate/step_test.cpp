@@ -44,6 +44,21 @@ TEST(Step, FasterWiresNeverLengthenAStep) {
   }
 }
 
+TEST(Step, LaunchesThatBlockAddTheHostsTimeToTheDevices) {
+  // Megatron-DeepSpeed's pipelines of 2022 ran under CUDA_LAUNCH_BLOCKING=1. A layer: 17 fused kernels and 5 of unfused
+  // attention forward, twice as many backward, 19.5 us each in 2022 (25 us x 0.78), and Python once a pass. Four sequences
+  // keep the device longer than that, so nothing of it shows where the host runs ahead.
+  parallel::Job job = job_on("dgx-a100", 1, "gpt2-medium", 1024, 64);
+  job.framework = parallel::Framework::kMegatronDeepspeed;
+  job.attention = compute::AttentionKernel::kUnfused;
+  job.year = 2022;
+  const double layer = 3 * 22 * 25e-6 * 0.78 + Constants{}.python_forward_s + Constants{}.python_backward_s;
+  const Prediction blocking = predicted(job, "zero=1 sharder=deepspeed microbatch=4");
+  EXPECT_NEAR(blocking.item(Bill::kHost), 2 * 24 * layer, 1e-9);
+  job.year = 2021;
+  EXPECT_NEAR(predicted(job, "zero=1 sharder=deepspeed microbatch=4").item(Bill::kHost), 0, 1e-9);
+}
+
 TEST(Step, ZeroOfNanotronReducesOnceAndCopiesEverySlice) {
   // Nothing of the whole-buffer all-reduce hides, so more micro-steps to hide behind change neither it nor the gather; each
   // of the layers' six tensors comes in one slice per rank: 32 layers x 6 x 16 ranks.

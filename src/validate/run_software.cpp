@@ -157,6 +157,9 @@ void fill_software(const RunFields& row, MappedRun& run) {
   job.optimizer_bytes_per_parameter = optimizer_bytes(row);
   const bool megatron = job.framework == Framework::kMegatron || job.framework == Framework::kMegatronDeepspeed;
   job.padded_vocab = megatron ? 0 : job.model.vocab;
+  if (job.framework == Framework::kMegatronDeepspeed && job.year == 2022) {
+    note(run, "launches block (CUDA_LAUNCH_BLOCKING=1), as in the launch scripts of Megatron-DeepSpeed's pipelines of 2022");
+  }
 }
 
 }  // namespace chokepoint::validate

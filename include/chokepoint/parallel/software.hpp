@@ -49,6 +49,7 @@ struct Software {
   bool fetches_by_tensor = false;      ///< sharded parameters arrive tensor by tensor through flat buffers and hooks
   bool compiled = false;
   bool dropout = false;
+  bool serial_launches = false;        ///< the host waits for each kernel before it launches the next (CUDA_LAUNCH_BLOCKING)
   int gathers_per_unit = 1;            ///< collectives that gather one layer: one, or one for each of its large tensors
   int gathers_in_flight = 2;           ///< FSDP prefetch
   double optimizer_bytes = 34;         ///< device memory traffic of the optimizer per parameter
