@@ -154,8 +154,10 @@ void Pool::finish(const std::shared_ptr<Slot>& slot, Ended ended) {
   if (done) done(std::move(ended));
 }
 
-void Pool::end(const std::shared_ptr<Slot>& slot, Ended::How how) {
+/// Takes a copy: a reference into slots_ would be the next one's after the removal.
+void Pool::end(std::shared_ptr<Slot> slot, Ended::How how) {
   slots_.erase(std::remove(slots_.begin(), slots_.end(), slot), slots_.end());
+  slot->ticket = 0;  // what it still reads is of no interest
   ::kill(slot->pid, SIGKILL);
   ending_.push_back(slot->pid);
   error_code ignored;

@@ -58,7 +58,7 @@ class Pool {
   void send(const std::shared_ptr<Slot>& slot);
   void receive(const std::shared_ptr<Slot>& slot);
   void finish(const std::shared_ptr<Slot>& slot, Ended ended);
-  void end(const std::shared_ptr<Slot>& slot, Ended::How how);
+  void end(std::shared_ptr<Slot> slot, Ended::How how);
   void reap();
 
   boost::asio::io_context& io_;
