@@ -72,7 +72,8 @@ TEST(PlainHtml, TablesListsAndTextAreMarkedUpAndUsersTextStaysText) {
 
 TEST(PredictPage, ReadersWithoutScriptsSeeTheTables) {
   const std::string page = predict_html(prediction());
-  const auto plain = parsed(page).find_node([](const pugi::xml_node& n) { return std::string_view(n.name()) == "noscript"; });
+  const pugi::xml_document document = parsed(page);
+  const auto plain = document.find_node([](const pugi::xml_node& n) { return std::string_view(n.name()) == "noscript"; });
   EXPECT_GE(std::distance(plain.children("table").begin(), plain.children("table").end()), 2);
 }
 

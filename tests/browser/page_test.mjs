@@ -21,6 +21,7 @@ async function open(options = {}, path = "/") {
   page.setDefaultTimeout(20000);
   // A refused or unanswered request is a console message of the browser's own; the steps that cause one say so.
   page.on("console", m => { if (!(expectFailures && m.type() === "error" && /Failed to load resource/.test(m.text()))) messages.push(`${m.type()}: ${m.text()}`); });
+  page.on("response", async r => { if (r.status() >= 500) messages.push(`${r.request().method()} ${r.url()}: ${r.status()} ${(await r.text().catch(() => "")).slice(0, 300)}`); });
   page.on("pageerror", e => messages.push("exception: " + e.stack));
   page.on("request", r => { if (!r.url().startsWith(server.url) && !/^(data|blob):/.test(r.url())) messages.push("request to " + r.url()); });
   page.on("response", async r => { if (new URL(r.url()).pathname.startsWith("/assets/") || new URL(r.url()).pathname === "/") sizes.set(r.url(), gzipSync(await r.body().catch(() => Buffer.from(""))).length); });
