@@ -84,11 +84,14 @@ std::optional<int> to_int(std::string_view text) {
 }
 
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
+  constexpr std::size_t kLongestName = 256;  // what is longer was no misspelt name, and comparing costs its square
   std::optional<std::string> best;
+  if (word.size() > kLongestName) return best;
   std::size_t best_distance = std::min<std::size_t>(4, word.size() / 2 + 1);
   std::vector<std::size_t> row;
   for (const std::string& candidate : candidates) {
-    if (candidate.size() > word.size() + 4) continue;
+    const std::size_t apart = std::max(candidate.size(), word.size()) - std::min(candidate.size(), word.size());
+    if (apart >= best_distance) continue;  // the distance is at least that
     row.resize(candidate.size() + 1);
     for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
     for (std::size_t i = 1; i <= word.size(); ++i) {
