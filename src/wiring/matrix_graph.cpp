@@ -77,7 +77,9 @@ class Builder {
   bool only_nvlink_known(std::size_t device) const;
   void add_tree();
   void attach_group(const std::vector<std::size_t>& members, int bridge, std::optional<int> numa);
-  void attach(int device, int parent) { host_.add_duplex(device, parent, LinkKind::kPcie, 16, link_); }
+  void attach(int device, int parent, int slots = 1) {
+    host_.add_duplex(device, parent, LinkKind::kPcie, 16 * slots, slots == 1 ? link_ : pcie(generation_, 16 * slots, link_.origin));
+  }
   void declare();
   void report_gaps();
 
@@ -175,7 +177,9 @@ void Builder::attach_group(const std::vector<std::size_t>& members, int bridge, 
     int parent = upper;
     if (devices.size() > 1 && by_leaf.size() > 1) {
       parent = new_switch();
-      attach(parent, upper);
+      // NICs within PIX are cards of their own at one switch chip that holds the upper ports too: each keeps its lanes.
+      const bool cards = std::none_of(devices.begin(), devices.end(), [this](std::size_t device) { return matrix_.devices[device].gpu; });
+      attach(parent, upper, cards ? static_cast<int>(devices.size()) : 1);
     }
     for (const std::size_t device : devices) attach(static_cast<int>(device), parent);
   }

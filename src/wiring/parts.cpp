@@ -23,8 +23,10 @@ Bandwidth specified(double bytes_per_s, std::string origin) {
 }
 
 Bandwidth pcie(int generation, int lanes, std::string origin) {
-  const Result<double> rate = hardware::pcie_bytes_per_s(generation, lanes);
-  return specified(rate.value_or(0.0), std::move(origin));
+  constexpr int kSlotLanes = 16;
+  const int slots = lanes > kSlotLanes && lanes % kSlotLanes == 0 ? lanes / kSlotLanes : 1;  // several, taken together
+  const Result<double> rate = hardware::pcie_bytes_per_s(generation, lanes / slots);
+  return specified(slots * rate.value_or(0.0), std::move(origin));
 }
 
 double socket_bytes_per_s(int pcie_generation) {
