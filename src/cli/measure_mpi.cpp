@@ -16,6 +16,7 @@
 #include <map>
 #include <thread>
 
+#include "measure_nccl.hpp"
 #include "measure_network.hpp"
 
 namespace chokepoint::commands {
@@ -120,8 +121,17 @@ void run_streams(std::vector<Stream>& streams, double window_s) {
 /// Rates of flows seen so far, the same on every rank.
 using KnownRates = std::map<std::pair<int, int>, double>;
 
+/// What carries an experiment on this rank.
+struct Carrier {
+  int me = 0;
+  std::unique_ptr<GpuTransport> gpus;   ///< null: MPI
+  KnownRates known;
+};
+
 /// This rank's part of one window; rates of the flows that end here.
-std::vector<double> one_window(const Experiment& experiment, const std::vector<int>& lengths, double window_s, int me) {
+std::vector<double> one_window(const Experiment& experiment, const std::vector<int>& lengths, double window_s, const Carrier& carrier) {
+  if (carrier.gpus) return carrier.gpus->window(experiment, lengths, window_s, kWarmShare, carrier.me);
+  const int me = carrier.me;
   std::vector<Stream> streams;
   for (std::size_t f = 0; f < lengths.size(); ++f) {
     const Flow& flow = experiment.flows[f];
@@ -137,7 +147,10 @@ std::vector<double> one_window(const Experiment& experiment, const std::vector<i
 }
 
 /// Message lengths follow the rate, about 60 messages in a window; unknown flows run half a window first.
-std::vector<double> bandwidth(const Experiment& experiment, int me, KnownRates& known) {
+std::vector<double> bandwidth(const Experiment& experiment, Carrier& carrier) {
+  // GPUs are started anew for each message, so theirs are longer.
+  const double longest = (carrier.gpus ? 32.0 : 4.0) * 1024 * 1024;
+  KnownRates& known = carrier.known;
   const std::size_t flows = experiment.flows.size();
   const auto repeats = static_cast<std::size_t>(experiment.repeats);
   std::vector<double> mine(flows * repeats, 0);
@@ -145,14 +158,14 @@ std::vector<double> bandwidth(const Experiment& experiment, int me, KnownRates& 
   bool all_known = true;
   for (std::size_t f = 0; f < flows; ++f) all_known = all_known && known.count(key(f)) > 0;
   if (!all_known) {
-    std::vector<double> rates = one_window(experiment, std::vector<int>(flows, 8 * 1024), experiment.window_s * 0.5, me);
+    std::vector<double> rates = one_window(experiment, std::vector<int>(flows, 8 * 1024), experiment.window_s * 0.5, carrier);
     MPI_Allreduce(MPI_IN_PLACE, rates.data(), static_cast<int>(flows), MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     for (std::size_t f = 0; f < flows; ++f) known[key(f)] = rates[f];
   }
   std::vector<int> lengths(flows);
-  for (std::size_t f = 0; f < flows; ++f) lengths[f] = static_cast<int>(std::clamp(known[key(f)] * experiment.window_s / 60, 4096.0, 4.0 * 1024 * 1024));
+  for (std::size_t f = 0; f < flows; ++f) lengths[f] = static_cast<int>(std::clamp(known[key(f)] * experiment.window_s / 60, 4096.0, longest));
   for (std::size_t repeat = 0; repeat < repeats; ++repeat) {
-    const std::vector<double> rates = one_window(experiment, lengths, experiment.window_s, me);
+    const std::vector<double> rates = one_window(experiment, lengths, experiment.window_s, carrier);
     for (std::size_t f = 0; f < flows; ++f) mine[f * repeats + repeat] = rates[f];
   }
   return mine;
@@ -239,18 +252,18 @@ Experiment unpacked(const std::vector<double>& words) {
 }
 
 /// Takes this rank's part; on rank 0 the largest answer of all ranks, which is that of the one rank that has one.
-std::vector<double> take_part(const Experiment& experiment, int me, KnownRates& known) {
-  std::vector<double> mine = experiment.kind == ExperimentKind::kBandwidth ? bandwidth(experiment, me, known)
-                             : experiment.kind == ExperimentKind::kMessage ? messages(experiment, experiment.flows.size(), me)
-                                                                           : collective(experiment, me);
+std::vector<double> take_part(const Experiment& experiment, Carrier& carrier) {
+  std::vector<double> mine;
+  if (experiment.kind == ExperimentKind::kBandwidth) mine = bandwidth(experiment, carrier);
+  else if (experiment.kind == ExperimentKind::kMessage) mine = carrier.gpus ? carrier.gpus->messages(experiment, carrier.me) : messages(experiment, experiment.flows.size(), carrier.me);
+  else mine = carrier.gpus ? carrier.gpus->collective(experiment, carrier.me) : collective(experiment, carrier.me);
   std::vector<double> all(mine.size(), 0);
   MPI_Reduce(mine.data(), all.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
   return all;
 }
 
 /// Waits for orders until an empty one comes.
-void serve(int me) {
-  KnownRates known;
+void serve(Carrier& carrier) {
   for (;;) {
     int waiting = 0;
     MPI_Status status{};
@@ -263,7 +276,7 @@ void serve(int me) {
     std::vector<double> words(static_cast<std::size_t>(length));
     MPI_Recv(words.data(), length, MPI_DOUBLE, 0, kOrderTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     if (words.size() < 6) return;
-    take_part(unpacked(words), me, known);
+    take_part(unpacked(words), carrier);
   }
 }
 
@@ -277,16 +290,17 @@ std::string first_line(const std::string& path) {
 
 class MpiRunner final : public measure::Runner {
  public:
-  MpiRunner(std::vector<std::string> hosts, std::string transport, int mtu)
-      : hosts_(std::move(hosts)), transport_(std::move(transport)), mtu_(mtu), start_(MPI_Wtime()) {}
+  MpiRunner(std::vector<std::string> hosts, std::string transport, int mtu, Carrier& carrier, std::vector<std::string> notes)
+      : hosts_(std::move(hosts)), transport_(std::move(transport)), mtu_(mtu), start_(MPI_Wtime()), carrier_(carrier), notes_(std::move(notes)) {}
   std::vector<std::string> host_of_rank() const override { return hosts_; }
   std::string transport() const override { return transport_; }
   int mtu() const override { return mtu_; }
+  std::vector<std::string> notes() const override { return notes_; }
   double elapsed_s() const override { return MPI_Wtime() - start_; }
   Result<measure::Outcome> run(const Experiment& experiment) override {
     const std::vector<double> words = packed(experiment);
     order(words);
-    const std::vector<double> answers = take_part(experiment, 0, known_);
+    const std::vector<double> answers = take_part(experiment, carrier_);
     const auto repeats = static_cast<std::size_t>(experiment.repeats);
     measure::Outcome outcome;
     for (std::size_t at = 0; at + repeats <= answers.size() && repeats > 0; at += repeats) {
@@ -306,7 +320,8 @@ class MpiRunner final : public measure::Runner {
   std::string transport_;
   int mtu_;
   double start_;
-  KnownRates known_;
+  Carrier& carrier_;
+  std::vector<std::string> notes_;
 };
 
 /// Every rank's host name, on every rank. CHOKEPOINT_HOST_NAME stands in where several "hosts" share one kernel.
@@ -338,11 +353,61 @@ int interface_mtu() {
   return line.empty() ? 0 : std::atoi(line.c_str());
 }
 
-int control(const NetworkOptions& options, const std::vector<std::string>& hosts) {
-  MpiRunner runner(hosts, transport_name(), interface_mtu());
+/// What a rank says about its GPU, for all to read.
+struct GpuWord {
+  int ready = 0;
+  int seen = 0;
+  char text[240] = {};    ///< PCI address, or why there is none
+};
+
+/// NCCL where every rank has a GPU of its own; else nothing, and why.
+std::string choose_carrier(const std::vector<std::string>& hosts, Carrier& carrier, bool& any_gpu) {
+  const auto me = static_cast<std::size_t>(carrier.me);
+  const auto on_host = static_cast<int>(std::count(hosts.begin(), hosts.begin() + carrier.me, hosts[me]));
+  bool seen = false;
+  Result<std::unique_ptr<GpuTransport>> opened = GpuTransport::open(on_host, seen);
+  GpuWord mine;
+  mine.ready = opened ? 1 : 0;
+  mine.seen = seen ? 1 : 0;
+  const std::string words = opened ? (*opened)->gpu_address() : opened.error().message;
+  std::strncpy(mine.text, words.c_str(), sizeof mine.text - 1);
+  std::vector<GpuWord> all(hosts.size());
+  MPI_Allgather(&mine, sizeof mine, MPI_CHAR, all.data(), sizeof mine, MPI_CHAR, MPI_COMM_WORLD);
+  std::map<std::pair<std::string, std::string>, std::size_t> owner;
+  std::string why;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    any_gpu = any_gpu || all[rank].seen != 0;
+    if (all[rank].ready == 0 && why.empty()) why = hosts[rank] + ": " + all[rank].text;
+    const auto [first, fresh] = owner.emplace(std::pair{hosts[rank], std::string(all[rank].text)}, rank);
+    if (!fresh && why.empty()) why = hosts[rank] + ": ranks " + std::to_string(first->second) + " and " + std::to_string(rank) + " have one GPU, " + all[rank].text;
+  }
+  if (why.empty()) carrier.gpus = std::move(*opened);
+  return why;
+}
+
+int control(const NetworkOptions& options, const std::vector<std::string>& hosts, Carrier& carrier, std::vector<std::string> notes) {
+  const bool gpus = carrier.gpus != nullptr;
+  MpiRunner runner(hosts, gpus ? carrier.gpus->name() : transport_name(), gpus ? 0 : interface_mtu(), carrier, std::move(notes));
   const int code = run_network_probe(options, runner);
   runner.finish();
   return code;
+}
+
+/// All of it on this rank; the exit code on rank 0.
+int probe_on_rank(const NetworkOptions& options, int me, int ranks) {
+  const std::vector<std::string> hosts = host_names(ranks);
+  Carrier carrier;
+  carrier.me = me;
+  std::vector<std::string> notes;
+  if (options.transport != "mpi") {
+    bool any_gpu = false;
+    const std::string why = choose_carrier(hosts, carrier, any_gpu);
+    if (!why.empty() && options.transport == "nccl") return me == 0 ? report_error(Error{"NCCL cannot be used: " + why, {}, {"--transport mpi measures without GPUs"}}) : 2;
+    if (!why.empty() && any_gpu) notes.push_back("measured with MPI, not with NCCL between GPUs: " + why);
+  }
+  if (me == 0) return control(options, hosts, carrier, std::move(notes));
+  serve(carrier);
+  return 0;
 }
 
 }  // namespace
@@ -358,9 +423,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   int code = 2;
   if (options) {
-    const std::vector<std::string> hosts = host_names(ranks);
-    if (me == 0) code = control(*options, hosts);
-    else serve(me);
+    code = probe_on_rank(*options, me, ranks);
     MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
   MPI_Finalize();

@@ -100,7 +100,7 @@ std::string own_folder() {
 int become_mpi_program(const NetworkOptions& options) {
   const std::string program = own_folder() + "/chokepoint-measure-mpi";
   std::vector<std::string> words{program, "--network", "--budget", std::to_string(options.seconds), "--window", std::to_string(options.window_s),
-                                 "--repeats", std::to_string(options.repeats), "--flows", std::to_string(options.flows), "--out", options.common.out};
+                                 "--repeats", std::to_string(options.repeats), "--flows", std::to_string(options.flows), "--transport", options.transport, "--out", options.common.out};
   for (const auto& [name, value] : {std::pair{"--groups", &options.groups}, {"--against", &options.against}, {"--save", &options.save}}) {
     if (!value->empty()) words.insert(words.end(), {name, *value});
   }

@@ -67,6 +67,8 @@ void add_network_options(CLI::App& command, NetworkOptions& options) {
   command.add_option("--groups", options.groups, "Slurm topology file: which hosts share a leaf; found by probing when left out (network)");
   command.add_option("--against", options.against, "an earlier result: what became worse gives exit code 1 (network)");
   command.add_option("--save", options.save, "write the result to this file, for wiring, predict and --against (network)");
+  command.add_option("--transport", options.transport, "what carries the bytes: nccl between GPUs, mpi, or nccl where every rank has a GPU (auto; network)")
+      ->check(CLI::IsMember({"auto", "mpi", "nccl"}));
   command.add_flag("--no-collectives", options.no_collectives, "point to point only (network)");
 }
 

@@ -20,6 +20,7 @@ struct NetworkOptions {
   std::string groups;    ///< Slurm topology file
   std::string against;   ///< an earlier result
   std::string save;      ///< the result as JSON
+  std::string transport = "auto";
   bool no_collectives = false;
 };
 

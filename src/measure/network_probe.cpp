@@ -199,6 +199,7 @@ Result<MeasuredNetwork> probe_network(Runner& runner, const ProbeOptions& option
   }
   TRY_INTO([[maybe_unused]] const bool done, run_all(state));
   judge(state.network);
+  for (const std::string& note : runner.notes()) state.network.notes.push_back({note, {}});
   state.network.wall_s = runner.elapsed_s();
   return std::move(state.network);
 }

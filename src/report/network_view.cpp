@@ -83,7 +83,7 @@ std::string messages_text(const MeasuredNetwork& network, const Style& style) {
                     bits(c.time_s.median > 0 ? c.bytes * factor / c.time_s.median : 0)});
   }
   if (rows.empty()) return {};
-  return "\n" + table({{"messages, MPI collectives", false}, {"size", true}, {"time", true}, {"spread", true}, {"bandwidth", true}}, rows, style);
+  return "\n" + table({{"messages, collectives", false}, {"size", true}, {"time", true}, {"spread", true}, {"bandwidth", true}}, rows, style);
 }
 
 std::string comparison_text(const measure::Comparison& comparison, const Style& style) {

@@ -46,6 +46,8 @@ class Runner {
   virtual std::vector<std::string> host_of_rank() const = 0;
   virtual std::string transport() const = 0;
   virtual int mtu() const = 0;
+  /// What the reader of the result has to know about how it was measured.
+  virtual std::vector<std::string> notes() const { return {}; }
   /// Seconds since probing began.
   virtual double elapsed_s() const = 0;
   virtual Result<Outcome> run(const Experiment& experiment) = 0;
