@@ -21,8 +21,8 @@ using namespace wiring;
 namespace {
 
 /// Files that describe a host, the one that says most first: it becomes the graph, later ones are matched with it.
-constexpr std::array<Format, 10> kHostFormats{Format::kNcclTopologyXml, Format::kTopoMatrix, Format::kHwlocXml, Format::kLspci, Format::kRocmTopology,
-                                              Format::kSmiQuery, Format::kNvLinkStatus, Format::kPeerMatrix, Format::kIbPorts, Format::kPairTables};
+constexpr std::array<Format, 11> kHostFormats{Format::kNcclTopologyXml, Format::kTopoMatrix, Format::kHwlocXml, Format::kLspci, Format::kRocmTopology,
+                                              Format::kSmiQuery, Format::kNvLinkStatus, Format::kPeerMatrix, Format::kIbPorts, Format::kIbDevices, Format::kPairTables};
 
 struct Record {
   HostGroup group;

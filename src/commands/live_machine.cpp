@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine's libraries (hwloc, libibnetdisc, NVML, ROCm SMI) are asked in a process of their own, which is this program
+// The machine's libraries (hwloc, libibverbs, libibnetdisc, NVML, ROCm SMI) are asked in a process of their own, which is this program
 // with --library: a driver that hangs or crashes costs its part of the picture and nothing else. Where a library is absent
 // the tool that comes with it may still be there. All of it goes through the same importers as files do.
 #include "live_machine.hpp"
@@ -202,6 +202,24 @@ void read_gpus(const Seen& seen, bool tools, const std::string& host, std::vecto
   }
 }
 
+/// The ports sysfs lists, with what libibverbs adds to them; its own list where sysfs has none.
+void read_adapters(const std::string& host, std::vector<wiring::Document>& documents, std::vector<std::string>& unseen) {
+  const auto listed = std::find_if(documents.begin(), documents.end(), [](const wiring::Document& document) { return document.format == wiring::Format::kIbPorts; });
+  const std::size_t at = static_cast<std::size_t>(listed - documents.begin());
+  std::vector<wiring::Document> found;
+  const std::string why = run_tool(asking("ibverbs", ""), host, found);
+  if (!why.empty() && at < documents.size()) unseen.push_back("packet sizes and GIDs of InfiniBand and RoCE ports: libibverbs: " + why);
+  for (wiring::Document& document : found) {
+    const auto* ports = std::get_if<wiring::IbPorts>(&document.content);
+    if (ports == nullptr) continue;
+    if (at >= documents.size()) {
+      documents.push_back(std::move(document));
+      return;
+    }
+    for (const std::string& difference : wiring::add_ports(std::get<wiring::IbPorts>(documents[at].content), *ports)) documents[at].notes.push_back({difference, {documents[at].file, 0, 0}});
+  }
+}
+
 void read_subnets(const Seen& seen, bool ask_anyway, const std::string& host, std::vector<wiring::Document>& documents, std::vector<std::string>& unseen) {
   if (seen.ports.empty() && !ask_anyway) return unseen.push_back("what joins this host to others: no active InfiniBand port here (--live-fabric asks anyway)");
   const std::string library = run_tool(asking("ibnetdisc", "", seen.ports), host, documents);
@@ -213,9 +231,9 @@ void read_subnets(const Seen& seen, bool ask_anyway, const std::string& host, st
 }  // namespace
 
 void add_live_options(CLI::App& command, LiveOptions& options) {
-  command.add_flag("--live", options.live, "the machine this runs on: sysfs, hwloc, libibnetdisc, NVML, ROCm SMI, or their tools; no root needed");
+  command.add_flag("--live", options.live, "the machine this runs on: sysfs, hwloc, libibverbs, libibnetdisc, NVML, ROCm SMI, or their tools; no root needed");
   command.add_flag("--live-fabric", options.fabric, "with --live: ask the InfiniBand subnet also where this machine shows no port");
-  command.add_option("--library", options.library, "only print what this library says: hwloc, ibnetdisc, nvml, rocm-smi")
+  command.add_option("--library", options.library, "only print what this library says: hwloc, ibverbs, ibnetdisc, nvml, rocm-smi")
       ->check(CLI::IsMember(std::vector<std::string>(wiring::library_names().begin(), wiring::library_names().end())));
   command.add_option("--ib-port", options.ports, "with --library ibnetdisc: ports to start from, \"mlx5_0:1\"");
   command.add_option("--sysfs", options.sysfs, "with --live: this folder in place of /sys; only the GPUs' libraries are asked")->group("");
@@ -253,6 +271,7 @@ Result<std::vector<wiring::Document>> live_documents(const LiveOptions& options,
   documents = std::move(reading.documents);
   const Seen seen = seen_by_sysfs(documents);
   read_gpus(seen, own, host, documents, unseen);
+  read_adapters(host, documents, unseen);
   if (!own) return documents;
   if (const std::string why = run_tool(asking("hwloc", ""), host, documents); !why.empty()) unseen.push_back("sockets, caches and what hwloc knows of devices: " + why);
   read_subnets(seen, options.fabric, host, documents, unseen);

@@ -75,6 +75,16 @@ Result<Content> read_matrices(std::string_view text, const std::string& file) {
   return Content(std::vector<HostGroup>{{host_from_matrix(*grouped, file), 1}});
 }
 
+/// Output of tools that have the answer in another form; empty for anything else.
+std::string closest_tool(std::string_view text) {
+  const std::string_view head = text.substr(0, 1 << 16);
+  if (contains(head, "| NVIDIA-SMI ")) return "nvidia-smi's overview says nothing about links; `nvidia-smi topo -m` and `nvidia-smi -q` do";
+  if (contains(head, "Package L#") || contains(head, "HostBridge") || contains(head, "NUMANode L#")) return "lstopo's drawing or text; `lstopo --of xml` is read";
+  if (contains(head, "Settings for ") && contains(head, "Link detected")) return "ethtool's settings of one interface; `chokepoint wiring --live` reads them on the machine";
+  if (contains(head, " port ") && contains(head, " ==> ")) return "ibdev2netdev says names alone; `ibstat` or `ibv_devinfo -v` says states and rates";
+  return {};
+}
+
 Result<Content> read_content(Format format, std::string_view text, const std::string& file) {
   switch (format) {
     case Format::kTopoMatrix: return read_matrices(text, file);
@@ -89,6 +99,7 @@ Result<Content> read_content(Format format, std::string_view text, const std::st
     case Format::kLspci: return wrap(read_lspci(text, file));
     case Format::kFabric: return wrap(read_fabric(text, file));
     case Format::kIbPorts: return wrap(read_ibstat(text, file));
+    case Format::kIbDevices: return wrap(read_ib_devices(text, file));
     case Format::kPortCounters: return wrap(read_perfquery(text, file));
     case Format::kGuidList: return wrap(read_guid_list(text, file));
     case Format::kSlurmTopology: return wrap(read_slurm_topology(text, file));
@@ -102,9 +113,10 @@ Result<Content> read_content(Format format, std::string_view text, const std::st
     case Format::kMeasuredNetwork: return wrap(read_measured_network(text, file));
     case Format::kUnknown: break;
   }
-  return fail("no known format", {file, 0, 0},
+  const std::string closest = closest_tool(text);
+  return fail(closest.empty() ? "no known format" : closest, {file, 0, 0},
               {"known: nvidia-smi topo -m / topo -p2p / nvlink -s / -q, NCCL topology and graph XML, NCCL_DEBUG=INFO logs, lstopo XML, lspci,",
-               "ibnetdiscover, iblinkinfo, ibstat, perfquery, Slurm topology, rocm-smi, nccl-tests, OSU, perftest, nvbandwidth, p2pBandwidthLatencyTest"});
+               "ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, perfquery, Slurm topology, rocm-smi, nccl-tests, OSU, perftest, nvbandwidth, p2pBandwidthLatencyTest"});
 }
 
 }  // namespace

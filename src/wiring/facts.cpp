@@ -248,7 +248,7 @@ void Facts::operator()(const FabricListing& value) {
 }
 
 void Facts::operator()(const IbPorts& value) {
-  text("form", "ibstat");
+  text("form", value.tool);
   int active = 0;
   std::map<std::string, int> rates;
   for (const IbPort& port : value.ports) {
@@ -258,6 +258,14 @@ void Facts::operator()(const IbPorts& value) {
   number("ports", static_cast<double>(value.ports.size()));
   number("ports_active", active);
   counts("ports_gigabit_per_s", rates);
+  std::map<std::string, int> packets;
+  std::size_t gids = 0;
+  for (const IbPort& port : value.ports) {
+    if (port.mtu > 0 && port.state == "Active") ++packets[std::to_string(port.mtu)];
+    gids += port.gids.size();
+  }
+  counts("active_ports_mtu", packets);
+  if (gids > 0) number("gids", static_cast<double>(gids));
 }
 
 void Facts::operator()(const CounterFile& value) {

@@ -33,16 +33,17 @@ tl::unexpected<Error> Library::incomplete() const {
 }
 
 const std::vector<std::string_view>& library_names() {
-  static const std::vector<std::string_view> kNames{"hwloc", "ibnetdisc", "nvml", "rocm-smi"};
+  static const std::vector<std::string_view> kNames{"hwloc", "ibverbs", "ibnetdisc", "nvml", "rocm-smi"};
   return kNames;
 }
 
 Result<std::string> read_library(std::string_view name, const std::vector<std::string>& ports) {
   if (name == "hwloc") return read_hwloc();
+  if (name == "ibverbs") return read_ibverbs();
   if (name == "ibnetdisc") return read_ibnetdisc(ports);
   if (name == "nvml") return read_nvml();
   if (name == "rocm-smi") return read_rocm_smi();
-  return fail("unknown library '" + std::string(name) + "'", {}, {"expected hwloc, ibnetdisc, nvml or rocm-smi"});
+  return fail("unknown library '" + std::string(name) + "'", {}, {"expected hwloc, ibverbs, ibnetdisc, nvml or rocm-smi"});
 }
 
 /// The functions used are the same since hwloc 2.0; a topology is a pointer to the caller.

@@ -33,6 +33,7 @@ class Library {
 };
 
 Result<std::string> read_hwloc();
+Result<std::string> read_ibverbs();
 Result<std::string> read_ibnetdisc(const std::vector<std::string>& ports);
 Result<std::string> read_nvml();
 Result<std::string> read_rocm_smi();

@@ -5,6 +5,7 @@
 
 #include "parts.hpp"
 #include "scan.hpp"
+#include "tool_json.hpp"
 
 #include <chokepoint/base/text.hpp>
 #include <chokepoint/base/units.hpp>
@@ -239,7 +240,13 @@ std::optional<double> PairMatrix::highest() const {
   return best;
 }
 
-Result<PairTables> read_pair_tables(std::string_view text, const std::string& file) { return Reader(file).read(text); }
+Result<PairTables> read_pair_tables(std::string_view text, const std::string& file) {
+  if (json_format(text) != Format::kPairTables) return Reader(file).read(text);
+  TRY_INTO(const std::string table, nvbandwidth_text(text, file));
+  TRY_INTO(PairTables found, Reader(file).read(table));
+  for (PairMatrix& matrix : found.matrices) matrix.line = 0;  // of the text that was made, not of the file
+  return found;
+}
 
 Host host_of(const PairTables& tables, const std::string& file) {
   Host host;

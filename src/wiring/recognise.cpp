@@ -2,6 +2,8 @@
 // Which formats a text holds. Each format has marks that its tool prints and no other does; lines that carry them are
 // counted, so that a mixed paste is named by what most of it is.
 #include "scan.hpp"
+#include "smi_forms.hpp"
+#include "tool_json.hpp"
 
 #include <chokepoint/base/text.hpp>
 #include <chokepoint/wiring/wiring.hpp>
@@ -16,8 +18,8 @@ namespace {
 constexpr std::size_t kHead = 8u << 20;  ///< beyond this nothing new is expected
 
 struct Marks {
-  int nccl = 0, rows = 0, nccl_tests = 0, devices = 0, smi = 0, nvlink = 0, rocm = 0, lspci = 0, tree = 0, peers = 0, matrix = 0, net_blocks = 0, net_ports = 0,
-      link_info = 0, ibstat = 0, counters = 0, guids = 0, slurm = 0, slurm_yaml = 0, topograph = 0, osu = 0, perftest = 0, deepspeed = 0, pairs = 0, training = 0, nvlink_links = 0, nvlink_gpus = 0,
+  int nccl = 0, rows = 0, nccl_tests = 0, devices = 0, smi = 0, nvlink = 0, rocm = 0, amd_tables = 0, lspci = 0, tree = 0, peers = 0, matrix = 0, net_blocks = 0, net_ports = 0,
+      link_info = 0, ibstat = 0, ib_devices = 0, counters = 0, guids = 0, slurm = 0, slurm_yaml = 0, topograph = 0, osu = 0, perftest = 0, deepspeed = 0, pairs = 0, training = 0, nvlink_links = 0, nvlink_gpus = 0,
       hosts_yaml = 0, words = 0;
 };
 
@@ -59,6 +61,7 @@ void fabric_marks(std::string_view content, Marks& marks) {
   if ((type == "CA" || type == "SW" || type == "RT") && contains(content, " 0x") && contains(content, "x ")) ++marks.net_ports;
   if ((type == "Switch" || type == "Ca" || type == "Hca" || type == "switch") && contains(content, "\"")) ++marks.net_blocks;
   if (starts(content, "CA type:") || starts(content, "CA '")) ++marks.ibstat;
+  if (starts(content, "hca_id:") || (starts(content, "Infiniband device '") && contains(content, "' port "))) ++marks.ib_devices;
   if (starts(content, "PortXmit") || starts(content, "PortRcv") || starts(content, "SymbolErrorCounter") || contains(content, "counters: Lid")) ++marks.counters;
   if (starts(content, "VM_hostname ")) ++marks.guids;
 }
@@ -76,11 +79,12 @@ void line_marks(std::string_view line, Marks& marks) {
   if (contains(content, "algbw") || (contains(content, "nThread") && contains(content, "minBytes"))) ++marks.nccl_tests;
   if (contains(content, "Rank ") && contains(content, " Pid ") && contains(content, " device ")) ++marks.devices;
   if (is_table_row(words)) ++marks.rows;
-  if (contains(content, "NVSMI LOG") || starts(content, "Product Name  ") || starts(content, "GPU Link Info")) ++marks.smi;
+  if (contains(content, "NVSMI LOG") || starts(content, "Product Name  ") || starts(content, "GPU Link Info") || is_smi_table_heading(content)) ++marks.smi;
   if (starts(content, "Link ") && contains(content, ":") && (contains(content, "B/s") || contains(content, "inactive") || contains(content, "Error"))) ++marks.nvlink_links;
   if (contains(content, "nvidia-smi nvlink")) ++marks.nvlink;
   if (starts(content, "GPU ") && contains(content, "(UUID: GPU-")) ++marks.nvlink_gpus;
   if (contains(content, "ROCm System Management") || contains(content, "between two GPUs") || contains(content, "(Topology) Numa")) ++marks.rocm;
+  if (content == "LINK TYPE TABLE:" || content == "HOPS TABLE:" || content == "WEIGHT TABLE:") ++marks.amd_tables;
   const std::string_view first = words.front();
   const std::size_t dot = first.find('.');
   if (line[0] != ' ' && dot != std::string_view::npos && dot + 2 == first.size() && contains(first, ":") && !pci_address(first).empty()) ++marks.lspci;
@@ -113,6 +117,7 @@ bool untitled_pairs(const std::vector<std::string_view>& lines) {
 
 Format xml_format(std::string_view head) {
   if (trim(head).substr(0, 1) != "<" && !contains(head, "<system") && !contains(head, "<graphs")) return Format::kUnknown;
+  if (contains(head, "<nvidia_smi_log")) return Format::kSmiQuery;
   if (contains(head, "<topology") && contains(head, "<object")) return Format::kHwlocXml;
   if (contains(head, "<graphs")) return Format::kNcclGraphXml;
   if (contains(head, "<system")) return Format::kNcclTopologyXml;
@@ -136,6 +141,7 @@ std::string_view name(Format format) {
     case Format::kLspci: return "lspci";
     case Format::kFabric:
     case Format::kIbPorts:
+    case Format::kIbDevices:
     case Format::kPortCounters:
     case Format::kGuidList: return "ib-fabric";
     case Format::kSlurmTopology: return "slurm-topology";
@@ -156,6 +162,7 @@ std::vector<Format> formats_in(std::string_view text) {
   if (head.substr(0, 3) == "\xef\xbb\xbf") head.remove_prefix(3);
   if (const Format xml = xml_format(head.substr(0, 1 << 16)); xml != Format::kUnknown) return {xml};
   if (head.substr(0, 1) == "{" && contains(head.substr(0, 256), "\"chokepoint.network/")) return {Format::kMeasuredNetwork};
+  if (const Format json = json_format(head); json != Format::kUnknown) return {json};
   const std::vector<std::string_view> lines = split_lines(head);
   Marks marks;
   for (const std::string_view line : lines) line_marks(line, marks);
@@ -165,11 +172,13 @@ std::vector<Format> formats_in(std::string_view text) {
   std::vector<Format> found;
   if (marks.hosts_yaml > 0) found.push_back(Format::kClusterYaml);
   if (marks.smi > 0) found.push_back(Format::kSmiQuery);
-  if (marks.rocm > 0) found.push_back(Format::kRocmTopology);
-  if (marks.lspci > 0 && marks.lspci * 400 > marks.words) found.push_back(Format::kLspci);
+  if (marks.rocm > 0 || marks.amd_tables > 0) found.push_back(Format::kRocmTopology);
+  // amd-smi's tables have rows that begin with PCI addresses as well.
+  if (marks.lspci > 0 && marks.lspci * 400 > marks.words && marks.amd_tables == 0) found.push_back(Format::kLspci);
   else if (marks.tree > 0) found.push_back(Format::kLspci);
   if (marks.net_ports > 0 || marks.net_blocks > 0 || marks.link_info > 0) found.push_back(Format::kFabric);
   if (marks.ibstat > 1) found.push_back(Format::kIbPorts);
+  if (marks.ib_devices > 0) found.push_back(Format::kIbDevices);
   if (marks.counters > 1) found.push_back(Format::kPortCounters);
   if (marks.guids > 0) found.push_back(Format::kGuidList);
   if (marks.slurm > 0 || marks.slurm_yaml > 0 || marks.topograph > 0) found.push_back(Format::kSlurmTopology);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // rocm-smi --showtopo: titled squares (weight, hops, link type) and lists (NUMA). A square's title decides what it is.
+// amd-smi topology: squares over PCI addresses, titled "LINK TYPE TABLE:".
 #include <chokepoint/wiring/gpu_tools.hpp>
 
 #include "parts.hpp"
 #include "scan.hpp"
+#include "tool_json.hpp"
 
 #include <chokepoint/base/text.hpp>
 #include <chokepoint/base/units.hpp>
@@ -23,6 +25,10 @@ constexpr int kMaxGpus = 256;
 enum class Part { kNone, kWeight, kHops, kLinks, kNuma, kTable };
 
 Part part_of(std::string_view title, Part now) {
+  if (contains(title, "WEIGHT TABLE")) return Part::kWeight;
+  if (contains(title, "HOPS TABLE")) return Part::kHops;
+  if (contains(title, "LINK TYPE TABLE")) return Part::kLinks;
+  if (contains(title, " TABLE:")) return Part::kNone;
   if (contains_ignoring_case(title, "weight between")) return Part::kWeight;
   if (contains_ignoring_case(title, "hops between")) return Part::kHops;
   if (contains_ignoring_case(title, "link type between")) return Part::kLinks;
@@ -55,6 +61,7 @@ class Reader {
 
  private:
   void row(int gpu, std::string_view rest);
+  bool address_line(const std::vector<std::string_view>& words, std::string_view content);
   void table_line(std::string_view content);
 
   std::string file_;
@@ -92,6 +99,22 @@ void Reader::row(int gpu, std::string_view rest) {
   else if (part_ == Part::kLinks) put(found_.links, gpu, std::move(texts));
 }
 
+/// amd-smi: a heading of PCI addresses, and rows that begin with one.
+bool Reader::address_line(const std::vector<std::string_view>& words, std::string_view content) {
+  if (words.empty() || pci_address(words.front()).empty() || !contains(words.front(), ":")) return false;
+  const bool heading = words.size() > 1 ? !pci_address(words[1]).empty() && contains(words[1], ":") : found_.bus_ids.empty();
+  if (heading) {
+    found_.bus_ids.clear();
+    for (const std::string_view word : words) {
+      if (found_.bus_ids.size() < static_cast<std::size_t>(kMaxGpus)) found_.bus_ids.push_back(pci_address(word));
+    }
+    return true;
+  }
+  const auto at = std::find(found_.bus_ids.begin(), found_.bus_ids.end(), pci_address(words.front()));
+  if (at != found_.bus_ids.end()) row(static_cast<int>(at - found_.bus_ids.begin()), content.substr(words.front().size()));
+  return true;
+}
+
 /// "0  [0x0c34 : 0x02]  34.0°C ..." and, one line below, the card's name.
 void Reader::table_line(std::string_view content) {
   const std::vector<std::string_view> words = split_blanks(content);
@@ -107,10 +130,11 @@ void Reader::table_line(std::string_view content) {
 Result<RocmTopology> Reader::read(std::string_view text) {
   for (const std::string_view line : split_lines(text)) {
     std::string_view content = trim(line);
-    if (content.substr(0, 2) == "==" || contains(content, "====")) {
+    if (content.substr(0, 2) == "==" || contains(content, "====") || contains(content, " TABLE:")) {
       part_ = part_of(content, part_);
       continue;
     }
+    if (address_line(split_blanks(content), content)) continue;
     std::string_view rest = content;
     const auto gpu = gpu_number(rest);
     if (gpu) row(*gpu, rest);
@@ -131,7 +155,9 @@ std::map<std::string, int> RocmTopology::link_pairs() const {
   return counts;
 }
 
-Result<RocmTopology> read_rocm_topology(std::string_view text, const std::string& file) { return Reader(file).read(text); }
+Result<RocmTopology> read_rocm_topology(std::string_view text, const std::string& file) {
+  return json_format(text) == Format::kRocmTopology ? read_rocm_json(text, file) : Reader(file).read(text);
+}
 
 Host host_of(const RocmTopology& found, const std::string& file) {
   Host host;
@@ -147,7 +173,8 @@ Host host_of(const RocmTopology& found, const std::string& file) {
       bridges[numa] = add_bridge(host, cpus.back(), 4);
     }
     const std::string model = static_cast<std::size_t>(i) < found.names.size() ? found.names[static_cast<std::size_t>(i)] : std::string();
-    gpus.push_back(host.add_device({DeviceKind::kGpu, fmt::format("GPU{}", i), model, {}, node == found.numa.end() ? std::nullopt : std::optional<int>(numa)}));
+    const std::string address = static_cast<std::size_t>(i) < found.bus_ids.size() ? found.bus_ids[static_cast<std::size_t>(i)] : std::string();
+    gpus.push_back(host.add_device({DeviceKind::kGpu, fmt::format("GPU{}", i), model, address, node == found.numa.end() ? std::nullopt : std::optional<int>(numa)}));
     host.add_duplex(gpus.back(), bridges[numa], LinkKind::kPcie, 16, pcie(4, 16, std::string(kAssumed) + "PCIe generation not stated"));
   }
   join_sockets(host, cpus, socket_bytes_per_s(4), std::string(kAssumed) + "sockets");

@@ -147,6 +147,10 @@ std::string plain_text(std::string_view text, const std::string& file, std::vect
     out.erase(std::remove(out.begin(), out.end(), '\0'), out.end());
     repaired(fmt::format("{} NUL bytes left out", zeros));
   }
+  if (out.find('\n') == std::string::npos && out.find('\r') != std::string::npos) {
+    std::replace(out.begin(), out.end(), '\r', '\n');
+    repaired("lines that end with CR alone");
+  }
   if (out.find('\x1b') != std::string::npos) {
     const std::size_t before = out.size();
     out = strip_ansi(out);

@@ -94,8 +94,13 @@ Result<SlurmSwitch> yaml_entry(const YamlMap& map, const char* name_key) {
 Result<SlurmTopology> read_yaml(std::string_view text, const std::string& file) {
   SlurmTopology found;
   found.form = "topology.yaml";
-  // The document is a list; as the value of a key it becomes a mapping. Lines count one less.
-  TRY_INTO(const YamlMap root, YamlMap::parse("topologies:\n" + std::string(text), file));
+  // The document is a list; as the value of a key it becomes a mapping. Lines count one less. A mark that opens the
+  // document ("---") gives way to the key.
+  std::string list(text);
+  const std::size_t mark = list.find("---");
+  const bool opens = mark != std::string::npos && (mark == 0 || list[mark - 1] == '\n') && list.substr(0, mark).find("- topology") == std::string::npos;
+  if (opens) list.replace(mark, 3, "   ");
+  TRY_INTO(const YamlMap root, YamlMap::parse("topologies:\n" + list, file));
   TRY_INTO(const std::vector<YamlMap> topologies, root.maps("topologies"));
   for (const YamlMap& topology : topologies) {
     struct Section {

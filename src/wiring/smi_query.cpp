@@ -5,6 +5,7 @@
 
 #include "parts.hpp"
 #include "scan.hpp"
+#include "smi_forms.hpp"
 
 #include <chokepoint/base/text.hpp>
 #include <chokepoint/hardware/catalogue.hpp>
@@ -65,6 +66,10 @@ void gpu_value(SmiGpu& gpu, const std::vector<Heading>& stack, std::string_view 
 }  // namespace
 
 Result<SmiQuery> read_smi_query(std::string_view text, const std::string& file) {
+  if (trim(text).substr(0, 1) == "<") return read_smi_xml(text, file);
+  for (const std::string_view line : split_lines(text)) {
+    if (is_smi_table_heading(line)) return read_smi_table(text, file);
+  }
   SmiQuery query;
   std::vector<Heading> stack;
   int number = 0;

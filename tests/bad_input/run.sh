@@ -39,6 +39,7 @@ write("big-endian.topo", b"\xfe\xff" + text.encode("utf-16-be"))
 write("unmarked.topo", text.encode("utf-16-le"))
 write("bom.topo", b"\xef\xbb\xbf" + text.encode())
 write("crlf.topo", text.replace("\n", "\r\n").encode())
+write("cr.topo", text.replace("\n", "\r").encode())
 write("colours.topo", text.replace("GPU0", "\x1b[4mGPU0\x1b[0m").encode())
 write("nul.topo", text.replace("NUMA", "NU\0MA").encode())
 write("markdown.txt", ("Mine looks **like this**:\n\n```\n" + text + "```\n\nthanks!\n").encode())
@@ -64,7 +65,7 @@ cp a.topo copy.topo
 case_of "UTF-16, marked" 0 "repaired: UTF-16 read as text" marked.topo
 case_of "UTF-16, the other byte order" 0 "repaired: UTF-16 read as text" big-endian.topo
 case_of "UTF-16 without a mark" 0 "repaired: UTF-16 read as text" unmarked.topo
-for file in marked big-endian unmarked bom crlf colours nul; do case_of "$file: the same host" 0 "$gpus" $file.topo; done
+for file in marked big-endian unmarked bom crlf cr colours nul; do case_of "$file: the same host" 0 "$gpus" $file.topo; done
 case_of "colour codes" 0 "bytes of terminal colour codes left out" colours.topo
 case_of "NUL bytes" 0 "NUL bytes left out" nul.topo
 case_of "Markdown" 0 "$gpus" markdown.txt

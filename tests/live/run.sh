@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # `wiring --live` through the real library paths: hwloc on this machine and on machines of its XML files, libibnetdisc on a
-# fabric of ibsim, NVML and ROCm SMI by libraries made for the test.
-#   tests/live/run.sh PROGRAM WHAT SOURCE_DIR BINARY_DIR     WHAT: machine | hwloc | ibsim | nvml | rocm
+# fabric of ibsim, NVML, ROCm SMI and libibverbs by libraries made for the test.
+#   tests/live/run.sh PROGRAM WHAT SOURCE_DIR BINARY_DIR     WHAT: machine | hwloc | ibsim | nvml | rocm | verbs
 set -u
 program=$1
 what=$2
@@ -146,6 +146,32 @@ rocm)
   expect "GPUs" "$(value "$work/live.json" 'len(d["hosts"][0]["gpus"])')" 4
   expect "xGMI pairs" "$(value "$work/live.json" '[x["facts"]["links.XGMI"] for x in d["files"] if x["kind"] == "rocm-smi"]')" "[2.0]"
   expect "xGMI is drawn between them" "$(value "$work/live.json" 'sum(l["kind"] == "xgmi" for l in d["hosts"][0]["links"])')" 4
+  ;;
+verbs)
+  device 0000:00:01.0 0000:00:01.0 0x060400 0x8086 16
+  for number in 0 1; do
+    card=0000:0$((number + 3)):00.0
+    device 0000:00:01.0/$card $card 0x020700 0x15b3 16
+    port=class/infiniband/mlx5_$number
+    put $port/ports/1/state "4: ACTIVE"
+    put $port/ports/1/phys_state "5: LinkUp"
+    put $port/ports/1/link_layer "$([ $number -eq 0 ] && echo InfiniBand || echo Ethernet)"
+    put $port/ports/1/rate "$([ $number -eq 0 ] && echo '400 Gb/sec (4X NDR)' || echo '200 Gb/sec (4X HDR)')"
+    put $port/hca_type MT4129
+    ln -s "../../../devices/pci0000:00/0000:00:01.0/$card" "$work/sys/$port/device"
+  done
+  LD_LIBRARY_PATH=$fakes/verbs "$program" wiring --library ibverbs >"$work/said.txt" || failed=1
+  contains "$work/said.txt" "GID\[  1\]:.*RoCE v2"
+  expect "rates by the library alone" "$("$program" wiring "$work/said.txt" --json | python3 -c 'import json,sys; print([round(n["line_bytes_per_s"] * 8 / 1e9) for n in json.load(sys.stdin)["hosts"][0]["nics"]])')" "[400, 100]"
+  LD_LIBRARY_PATH=$fakes/verbs "$program" wiring --live --sysfs "$work/sys" --json --out "$work/live.json" || failed=1
+  ports='[x for x in d["files"] if x["facts"].get("form") == "ibstat"][0]'
+  expect "ports" "$(value "$work/live.json" "$ports[\"facts\"][\"ports\"]")" 2.0
+  expect "GIDs" "$(value "$work/live.json" "$ports[\"facts\"][\"gids\"]")" 4.0
+  expect "packets of active ports" "$(value "$work/live.json" "sorted(k for k in $ports[\"facts\"] if \"mtu\" in k)")" "['active_ports_mtu.1024', 'active_ports_mtu.4096']"
+  LD_LIBRARY_PATH=$fakes/verbs "$program" wiring --live --sysfs "$work/sys" >"$work/live.txt" || failed=1
+  contains "$work/live.txt" "mlx5_1 port 1: 200 Gb/s here, 100 Gb/s by ibv_devinfo"
+  CHOKEPOINT_FAKE=crash LD_LIBRARY_PATH=$fakes/verbs "$program" wiring --live --sysfs "$work/sys" >"$work/crash.txt" || failed=1
+  contains "$work/crash.txt" "libibverbs: it crashed: Aborted"
   ;;
 *) echo "unknown: $what" >&2; exit 2 ;;
 esac

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What an InfiniBand fabric's own tools print (ibnetdiscover with and without -p, iblinkinfo with and without -l, ibsim
-// net files, ibstat, perfquery, lists of GUIDs per host), and how Slurm and topograph describe a fabric.
+// net files, ibstat, ibstatus, ibv_devinfo, perfquery, lists of GUIDs per host), and how Slurm and topograph describe a fabric.
 #include <chokepoint/base/result.hpp>
 #include <chokepoint/topology/fabric_graph.hpp>
 #include <map>
@@ -21,15 +21,25 @@ struct IbPort {
   std::string physical;      ///< "LinkUp", "Disabled", "Polling"
   double bytes_per_s = 0;
   std::string link_layer;    ///< "InfiniBand", "Ethernet"
+  int mtu = 0;               ///< bytes of a packet; 0: not said
+  int mtu_max = 0;
+  std::string firmware;
+  std::vector<std::string> gids;  ///< "0: fe80:... IB/RoCE v1", those in use
   int line = 0;
 };
 
 struct IbPorts {
+  std::string tool = "ibstat";  ///< that printed it
   std::vector<IbPort> ports;
   std::vector<Note> notes;
 };
 Result<IbPorts> read_ibstat(std::string_view text, const std::string& file);
+/// `ibv_devinfo`, with and without -v, and `ibstatus`.
+Result<IbPorts> read_ib_devices(std::string_view text, const std::string& file);
 topology::Host host_of(const IbPorts& ports, const std::string& file);
+/// Adds to `ports` what another list of the same machine's ports says beyond it, and ports it lacks; where both differ, a
+/// sentence about it.
+std::vector<std::string> add_ports(IbPorts& ports, const IbPorts& more);
 
 enum class FabricForm { kNetDiscover, kNetDiscoverPorts, kLinkInfo, kSimulator };
 

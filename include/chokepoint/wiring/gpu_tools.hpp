@@ -40,6 +40,7 @@ struct SmiQuery {
   std::vector<SmiGpu> gpus;
   std::vector<Note> notes;
 };
+/// The outline of -q, the XML of -q -x, or a table of --query-gpu=... --format=csv.
 Result<SmiQuery> read_smi_query(std::string_view text, const std::string& file);
 topology::Host host_of(const SmiQuery& query, const std::string& file);
 
@@ -92,10 +93,12 @@ struct RocmTopology {
   std::vector<std::vector<int>> hops;
   std::vector<std::vector<std::string>> links;  ///< "XGMI", "PCIE"
   std::map<int, int> numa;                     ///< GPU -> NUMA node
+  std::vector<std::string> bus_ids;            ///< by GPU; empty when not said
   std::vector<Note> notes;
 
   std::map<std::string, int> link_pairs() const;
 };
+/// rocm-smi --showtopo or amd-smi topology, as tables or JSON.
 Result<RocmTopology> read_rocm_topology(std::string_view text, const std::string& file);
 topology::Host host_of(const RocmTopology& found, const std::string& file);
 

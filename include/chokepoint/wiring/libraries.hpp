@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the libraries of this machine know: hwloc, libibnetdisc, NVML, ROCm SMI. Each is opened when it is asked, so the
+// What the libraries of this machine know: hwloc, libibverbs, libibnetdisc, NVML, ROCm SMI. Each is opened when it is asked, so the
 // program needs none of them, and answers in the words of its own tool, so one importer serves file and machine.
 //
 //   TRY_INTO(const std::string text, read_library("nvml", {}));   // as `nvidia-smi -q` and `nvidia-smi nvlink -s` say it
@@ -13,10 +13,10 @@
 
 namespace chokepoint::wiring {
 
-/// "hwloc", "ibnetdisc", "nvml", "rocm-smi".
+/// "hwloc", "ibverbs", "ibnetdisc", "nvml", "rocm-smi".
 const std::vector<std::string_view>& library_names();
 
-/// hwloc: its XML. ibnetdisc: as `ibnetdiscover`, from each of `ports` ("mlx5_0:1") that no earlier one reached; from the
+/// hwloc: its XML. ibverbs: as `ibv_devinfo -v`. ibnetdisc: as `ibnetdiscover`, from each of `ports` ("mlx5_0:1") that no earlier one reached; from the
 /// first active port without any. nvml: as `nvidia-smi -q`, then `nvidia-smi nvlink -s` with each link's far end added.
 /// rocm-smi: as `rocm-smi --showtopo`. An error says which library or function is missing and what brings it.
 Result<std::string> read_library(std::string_view name, const std::vector<std::string>& ports);

@@ -25,6 +25,7 @@ enum class Format {
   kLspci,
   kFabric,           ///< ibnetdiscover, iblinkinfo, ibsim
   kIbPorts,          ///< ibstat
+  kIbDevices,        ///< ibv_devinfo, ibstatus
   kPortCounters,     ///< perfquery
   kGuidList,
   kSlurmTopology,
