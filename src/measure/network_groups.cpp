@@ -238,7 +238,8 @@ void say_if_unsteady(State& state, std::size_t g, std::string_view direction, co
 }
 
 /// Each host of the group with one of another, as far as there are; the fastest first, so that one slow end hides nothing.
-HostPairs outward(const State& state, std::size_t g) {
+/// `without_slow`: what a slow end takes in comes out of its own queue for long after, beside what the way carries then.
+HostPairs outward(const State& state, std::size_t g, bool without_slow = false) {
   const auto faster = [&](int a, int b) {
     const auto rate = [&](int host) { return state.network.hosts[static_cast<std::size_t>(host)].out_bytes_per_s.median; };
     return rate(a) != rate(b) ? rate(a) > rate(b) : a < b;
@@ -249,11 +250,33 @@ HostPairs outward(const State& state, std::size_t g) {
     const int group = state.network.group_of(static_cast<int>(h));
     if (group >= 0 && group != static_cast<int>(g)) others.push_back(static_cast<int>(h));
   }
+  if (without_slow) {
+    for (std::vector<int>* hosts : {&mine, &others}) {
+      hosts->erase(std::remove_if(hosts->begin(), hosts->end(), [&state](int host) { return state.is_slow(host); }), hosts->end());
+    }
+  }
   std::sort(mine.begin(), mine.end(), faster);
   std::sort(others.begin(), others.end(), faster);
   HostPairs pairs;
   for (std::size_t i = 0; i < std::min(mine.size(), others.size()); ++i) pairs.emplace_back(mine[i], others[i]);
   return pairs;
+}
+
+/// Whether the way that these pairs share is what holds them back.
+bool limits(const Load& load) { return load.reached > 0 && load.reached < kFastShare * load.possible; }
+
+/// The group's way to the others, or from them: by its fast hosts, and by all where those do not fill it.
+Result<Load> way_of_group(State& state, std::size_t g, bool inward) {
+  const HostPairs fast = outward(state, g, true);
+  const HostPairs all = outward(state, g);
+  Load load;
+  for (const HostPairs& pairs : {fast.size() > 1 ? fast : all, all}) {
+    HostPairs directed;
+    for (const auto& [mine, other] : pairs) directed.emplace_back(inward ? other : mine, inward ? mine : other);
+    TRY_INTO(load, way_of(state, directed));
+    if (limits(load) || pairs.size() == all.size() || state.out_of_time()) break;
+  }
+  return load;
 }
 
 /// A slow host is not held back itself, but it takes from the others what it sends: with the way into a group full, a
@@ -333,12 +356,9 @@ Result<bool> find_groups(State& state) {
 Result<bool> measure_groups(State& state) {
   bool limited = false;
   for (std::size_t g = 0; g < state.network.groups.size(); ++g) {
-    HostPairs out = outward(state, g);
-    if (out.empty() || state.out_of_time()) continue;
-    HostPairs in;
-    for (const auto& [mine, other] : out) in.emplace_back(other, mine);
-    TRY_INTO(const Load sent, way_of(state, out));
-    TRY_INTO(const Load taken, way_of(state, in));
+    if (outward(state, g).empty() || state.out_of_time()) continue;
+    TRY_INTO(const Load sent, way_of_group(state, g, false));
+    TRY_INTO(const Load taken, way_of_group(state, g, true));
     MeasuredGroup& group = state.network.groups[g];
     double out_alone = 0;
     double in_alone = 0;
@@ -346,12 +366,12 @@ Result<bool> measure_groups(State& state) {
       out_alone += state.network.hosts[static_cast<std::size_t>(host)].out_bytes_per_s.median;
       in_alone += state.network.hosts[static_cast<std::size_t>(host)].in_bytes_per_s.median;
     }
-    if (sent.reached > 0 && sent.reached < kFastShare * sent.possible) {
+    if (limits(sent)) {
       group.out_bytes_per_s = sent.reached;
       say_if_unsteady(state, g, "out of", sent);
       group.out_oversubscription = std::max(1.0, out_alone / sent.reached);
     }
-    if (taken.reached > 0 && taken.reached < kFastShare * taken.possible) {
+    if (limits(taken)) {
       group.in_bytes_per_s = taken.reached;
       say_if_unsteady(state, g, "into", taken);
       group.in_oversubscription = std::max(1.0, in_alone / taken.reached);

@@ -130,9 +130,9 @@ double State::both_ways_share(const HostPair& hosts) {
   return std::min(share_of_ends(forth, forth.both_ways_bytes_per_s), share_of_ends(back, back.both_ways_bytes_per_s));
 }
 
-Result<bool> State::alone(std::size_t index) {
+Result<bool> State::alone(std::size_t index, double windows) {
   const HostPair hosts{network.pairs[index].from, network.pairs[index].to};
-  TRY_INTO(const Outcome found, rates({hosts}));
+  TRY_INTO(const Outcome found, rates({hosts}, 1 << 20, windows));
   network.pairs[index].alone_bytes_per_s = spread_of(found.front());
   return true;
 }

@@ -39,7 +39,7 @@ struct State {
   Result<bool> both_ways(const HostPairs& pairs, int most_repeats = 1 << 20);
   /// The smaller share of its ends' rates that the pair's two directions reached when last busy both ways.
   double both_ways_share(const HostPair& hosts);
-  Result<bool> alone(std::size_t pair);
+  Result<bool> alone(std::size_t pair, double windows = 1);
   /// What each host reaches: the median over the partners with which it is near its best, so that no single lucky window
   /// decides.
   void settle();
