@@ -244,7 +244,7 @@ void check_ibstat(Collector& out, const IbPorts& ports, const std::string& file)
       if (port.bytes_per_s < best[port.type] * 0.99) {
         out.add("port-slow", port.adapter, fmt::format("{} at {:g} Gb/s, others of its type at {:g}", port.adapter, port.bytes_per_s * 8 / 1e9, best[port.type] * 8 / 1e9), {at}).effect = {EffectKind::kNics, port.bytes_per_s / best[port.type], {}};
       }
-    } else if (best.count(port.type) != 0 && best[port.type] > 0) {
+    } else if (best.count(port.type) != 0) {
       out.add("port-down", port.adapter, fmt::format("{} port {} is {} ({}), {} others are active", port.adapter, port.port, port.state, port.physical, active), {at}).effect =
           {EffectKind::kNics, static_cast<double>(active) / (active + 1), {}};
     } else if (active == 0 && !port.state.empty()) {
