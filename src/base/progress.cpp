@@ -9,6 +9,7 @@ namespace {
 /// What the innermost round of this thread stands for, and who listens.
 struct Current {
   std::function<void(double)> listener;
+  std::function<bool()> stop;
   double low = 0;
   double high = 1;
 };
@@ -16,11 +17,13 @@ thread_local Current current;
 
 }  // namespace
 
-ProgressListener::ProgressListener(std::function<void(double)> listener)
-    : before_(std::move(current.listener)), low_(current.low), high_(current.high) {
-  current = {std::move(listener), 0, 1};
+ProgressListener::ProgressListener(std::function<void(double)> listener, std::function<bool()> stop)
+    : before_(std::move(current.listener)), stop_before_(std::move(current.stop)), low_(current.low), high_(current.high) {
+  current = {std::move(listener), std::move(stop), 0, 1};
 }
-ProgressListener::~ProgressListener() { current = {std::move(before_), low_, high_}; }
+ProgressListener::~ProgressListener() { current = {std::move(before_), std::move(stop_before_), low_, high_}; }
+
+bool stop_requested() { return current.stop && current.stop(); }
 
 ProgressLoop::ProgressLoop(std::size_t rounds) : rounds_(std::max<std::size_t>(1, rounds)), low_(current.low), high_(current.high) {}
 ProgressLoop::~ProgressLoop() {

@@ -1,25 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "search_options.hpp"
 
-#include <chokepoint/base/memory_files.hpp>
 #include <chokepoint/base/units.hpp>
 
-#include <csignal>
 #include <cstdio>
 #include <fmt/format.h>
-#include <unistd.h>
 
 namespace chokepoint::commands {
 
 namespace {
-
-/// The one thing a signal handler may touch.
-volatile std::sig_atomic_t interrupted = 0;
-
-extern "C" void note_interrupt(int) {
-  interrupted = 1;
-  std::signal(SIGINT, SIG_DFL);  // a second Ctrl-C ends the program
-}
 
 /// Shorter searches say nothing.
 constexpr double kSilent_s = 1;
@@ -68,22 +57,18 @@ Result<bool> apply(const SearchOptions& o, const parallel::Job& job, plan::Optio
 }
 
 Watch::Watch(plan::Options& search, bool quiet) {
-  if (memory_files() != nullptr) return;  // a request's caller has its own ways
-  interrupted = 0;
-  watching_ = true;
-  std::signal(SIGINT, note_interrupt);
-  const bool shows = !quiet && isatty(STDERR_FILENO) == 1;
+  if (!interrupt_.watching()) return;
+  const bool shows = progress_shows(quiet);
   search.report = [this, shows](const plan::Progress& p) {
     if (shows && p.elapsed_s > kSilent_s) {
       std::fputs(progress_line(p).c_str(), stderr);
       shown_ = true;
     }
-    return interrupted == 0;
+    return !Interrupt::asked();
   };
 }
 
 Watch::~Watch() {
-  if (watching_) std::signal(SIGINT, SIG_DFL);
   if (shown_) std::fputs("\r\033[K", stderr);
 }
 

@@ -6,6 +6,8 @@
 #include <chokepoint/plan/plan.hpp>
 #include <string>
 
+#include "interrupt.hpp"
+
 namespace chokepoint::commands {
 
 struct SearchOptions {
@@ -36,7 +38,7 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
 
  private:
-  bool watching_ = false;
+  Interrupt interrupt_;
   bool shown_ = false;
 };
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chokepoint/base/files.hpp>
+#include <chokepoint/base/memory_files.hpp>
+#include <chokepoint/base/progress.hpp>
 #include <chokepoint/base/text.hpp>
 #include <chokepoint/base/units.hpp>
 #include <chokepoint/diagnose/diagnose.hpp>
@@ -9,10 +11,13 @@
 #include <chokepoint/whatif/study.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <ctime>
 #include <memory>
 
 #include "commands.hpp"
+#include "interrupt.hpp"
 #include "job_options.hpp"
 #include "profile_option.hpp"
 #include "report_files.hpp"
@@ -176,6 +181,44 @@ bool fits(const whatif::Study& study) {
   return !study.answers.empty() || study.baseline.own.prediction->memory.fits();
 }
 
+/// Long studies show on a terminal how far they are; Ctrl-C ends them with what is done.
+class StudyWatch {
+ public:
+  explicit StudyWatch(bool quiet)
+      : listener_([this, shows = interrupt_.watching() && progress_shows(quiet)](double share) { if (shows && !Interrupt::asked()) show(share); },
+                  [watching = interrupt_.watching()] { return watching && Interrupt::asked(); }) {}
+  ~StudyWatch() {
+    if (shown_) std::fputs("\r\033[K", stderr);
+  }
+  StudyWatch(const StudyWatch&) = delete;
+  StudyWatch& operator=(const StudyWatch&) = delete;
+
+ private:
+  void show(double share) {
+    constexpr double kSilent_s = 1;
+    constexpr double kBetween_s = 0.1;
+    const double now_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    if (now_s < kSilent_s || now_s < last_s_ + kBetween_s) return;
+    last_s_ = now_s;
+    shown_ = true;
+    std::fprintf(stderr, "\r%.0f s, %.0f %% (Ctrl-C: what is done so far)\033[K", now_s, 100 * share);
+  }
+
+  Interrupt interrupt_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double last_s_ = 0;
+  bool shown_ = false;
+  ProgressListener listener_;
+};
+
+/// The study, watched. A request to the service has a listener of its own already.
+Result<whatif::Study> watched_study(const whatif::Scenario& scenario, const std::vector<whatif::Change>& changes,
+                                    const whatif::Prices& prices, const whatif::StudyOptions& options, bool quiet) {
+  if (memory_files() != nullptr) return whatif::make_study(scenario, changes, prices, options);
+  const StudyWatch watch(quiet);
+  return whatif::make_study(scenario, changes, prices, options);
+}
+
 Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int& code) {
   TRY_INTO([[maybe_unused]] const bool safe, check_reports(o.files, common, inputs_of(o)));
   std::vector<whatif::Change> changes;
@@ -203,7 +246,7 @@ Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int
   scenario.parameters = profile.parameters;
   TRY_INTO(scenario.real, real_job(o));
   TRY_INTO(const whatif::Study study,
-           whatif::make_study(scenario, changes, own ? *own : whatif::shipped_prices(), options));
+           watched_study(scenario, changes, own ? *own : whatif::shipped_prices(), options, common.quiet));
   constexpr double kNoProgress = 1e-3;
   if (study.goodput.goodput < kNoProgress) {
     return fail("no progress at this failure rate: " + format_count(study.goodput.failures_per_day) + " failures a day, a checkpoint takes " +
@@ -211,6 +254,7 @@ Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int
                 {}, {"--mtbf and --checkpoint-interval say otherwise"});
   }
   if (!fits(study)) code = 1;
+  if (!study.left_out.empty()) code = 4;
   return write_reports(o.files,
                        {[&](report::PageForm form) { return report::whatif_html(study, form); }, [&] { return report::whatif_markdown(study); },
                         [&] { return report::whatif_csv(study); }},

@@ -104,6 +104,7 @@ function scaleSections() {
 function moneySection() {
   if (!money) return D.price_missing ? el(`<p>${esc(D.price_missing)}</p>`, section("Money")) : undefined;
   const box = section("Money", T("At {} an accelerator-hour: {} ({}).", usd(money.usd_per_accelerator_hour), money.price, money.price_tag.date + (money.price_tag.estimate ? ", " + T("estimate") : "")));
+  if (D.money_meaning) el(`<p>${esc(T("Money counts useful work: failures and checkpoints (goodput {}) and {} spare hosts are in the price of a step, of tokens, of a run, in savings and break-even. A day costs what is paid for, useful or not. Step times and tokens/s are those while it trains.", pct(D.now.goodput.goodput), D.now.goodput.spare_hosts))}</p>`, box);
   const idle = [...money.idle].filter(i => i.usd_per_day > 0).sort((a, b) => b.usd_per_day - a.usd_per_day);
   if (idle.length) {
     const total = money.usd_per_day, rows = idle.map(i => ({label: T(billName[i.class] ?? i.class), notes: [T("{} a day", usd(i.usd_per_day)), pct(i.usd_per_day / total)], parts: [{from: 0, to: i.usd_per_day, colour: billColour[i.class] ?? "var(--b)", tip: `<b>${esc(T(billName[i.class] ?? i.class))}</b><br>${esc(T("{} a day", usd(i.usd_per_day)))}`}]}));
@@ -139,6 +140,7 @@ function breakEvenSection() {
 ladderSection();
 if (now) tiles([[time(now.step_time_s), T("a step; 80 % band {} … {}", time(now.step_time_low_s), time(now.step_time_high_s))], [pct(now.mfu), "MFU"], [Math.round(now.tokens_per_s_per_gpu).toLocaleString("en-US"), T("tokens/s per GPU")], best && best.strategy !== now.strategy && [time(best.step_time_s), T("a step with the best strategy: {}", best.strategy), "good"],
   money && [usd(money.usd_per_day), T("a day; {} per billion tokens", usd(money.usd_per_billion_tokens))], D.now.goodput && [pct(D.now.goodput.goodput), T("goodput")]]);
+if (D.left_out?.length) list(D.left_out.map(part => T("left out: {}", T(part))), section("Stopped: what follows was done so far."));
 answersSection();
 sensitivitySection();
 scaleSections();

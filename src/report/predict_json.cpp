@@ -2,6 +2,7 @@
 // Schema: docs/formats/json.md. Names are stable; quantities are SI with the unit as suffix.
 #include "json_data.hpp"
 #include "nearest_view.hpp"
+#include "predict_pages.hpp"
 
 #include <chokepoint/report/predict_view.hpp>
 
@@ -148,7 +149,11 @@ Json pareto_json(const plan::Plan& plan) {
 
 Json plan_data(const parallel::Job& job, const plan::Plan& plan) {
   Json candidates = Json::array();
-  for (const Prediction& p : plan.candidates) candidates.push_back(prediction_data(p));
+  for (const Prediction& p : plan.candidates) {
+    candidates.push_back(prediction_data(p));
+    const double usd = usd_per_billion_tokens(job, p);
+    candidates.back()["usd_per_billion_tokens"] = usd > 0 ? Json(usd) : Json(nullptr);
+  }
   Json losers = Json::array();
   for (const plan::Loser& l : plan.why_not) {
     losers.push_back({{"family", l.family},

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "json_data.hpp"
+#include "whatif_parts.hpp"
 
 namespace chokepoint::report {
 
@@ -89,6 +90,7 @@ Json answer_json(const PricedAnswer& a) {
     out[key]["money"] = money_json(*money);
   }
   out["bought"] = bought_json(a.bought);
+  out["spared"] = bought_json(a.spared);
   out["payback"] = a.payback ? Json{{"purchase_usd", a.payback->purchase_usd},
                                     {"saved_usd_per_day", a.payback->saved_usd_per_day},
                                     {"payback_s", a.payback->days ? Json(*a.payback->days * 86400) : Json(nullptr)}}
@@ -161,6 +163,8 @@ std::string whatif_json(const Study& study) {
   out["now"]["goodput"] = goodput_json(study.goodput);
   out["best"] = state_json(study.baseline.best);
   out["best"]["money"] = money_json(study.best_money);
+  out["left_out"] = study.left_out;
+  out["money_meaning"] = study.money ? Json(money_meaning(study)) : Json(nullptr);
   if (!study.money) out["price_missing"] = study.price_missing;
   Json ladder = Json::array();
   for (const PricedRung& rung : study.ladder)

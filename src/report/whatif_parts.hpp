@@ -12,6 +12,8 @@ namespace chokepoint::report {
 std::string price_words(const whatif::HourlyPrice& price);
 /// Amounts with three significant digits or whole dollars: "0.0123", "12.3", "1,234", "5.67 M".
 std::string usd(double amount);
+/// What the study's money counts, in a few sentences.
+std::string money_meaning(const whatif::Study& study);
 /// "-21 % (-24 .. -18)"
 std::string ratio_words(const whatif::Ratio& ratio);
 /// A titled paragraph, title and text in the style's language.

@@ -104,6 +104,8 @@ std::string money_lines(const Study& study, const PricedAnswer& a, const Style& 
     if (!a.bought.missing.empty())
       words += fmt::format(" without {}, which the list does not price", fmt::join(a.bought.missing, ", "));
     out += said_line("  bought", words, style);
+    if (!a.spared.items.empty() && a.spared.usd() > 0)
+      out += said_line("", fmt::format("instead of {}: {} USD", bought_words(a.spared), usd(a.spared.usd())), style);
     if (a.payback && a.bought.usd() > 0) {
       out += said_line("  payback",
                     a.payback->days ? fmt::format("{} days at {} USD a day saved on the same work",
@@ -168,7 +170,7 @@ std::string prices_section(const Study& study, std::string_view today, const Sty
   const HourlyPrice& price = study.money->price;
   std::string words = price_words(price);
   if (!price.tag.source.empty()) words += ". Source: " + price.tag.source;
-  out += said_line("Prices", words, style);
+  out += said_line("Prices", words, style) + said_line("", money_meaning(study), style);
   const auto age = today.empty() ? std::nullopt : days_between(price.tag.date, today);
   if (age && *age > kStaleDays)
     out += titled(
@@ -181,6 +183,14 @@ std::string prices_section(const Study& study, std::string_view today, const Sty
 
 std::string said_line(std::string_view title, std::string_view text, const Style& style) {
   return titled(title.empty() ? std::string() : style.say(title), style.say(text), style);
+}
+
+std::string money_meaning(const Study& study) {
+  const Goodput& g = study.goodput;
+  return fmt::format(
+      "Money counts useful work: failures and checkpoints (goodput {:.1f} %) and {} spare host{} are in the price of a step, of tokens, of "
+      "a run, in savings and break-even. A day costs what is paid for, useful or not. Step times and tokens/s are those while it trains.",
+      100 * g.goodput, g.spare_hosts, g.spare_hosts == 1 ? "" : "s");
 }
 
 std::string usd(double amount) {
@@ -219,6 +229,11 @@ std::string change_words_text(const Style& style) {
 std::string whatif_text(const Study& study, const Style& style, bool quiet, std::string_view today) {
   std::string out =
       quiet ? "" : job_heading(study.baseline.scenario.job, style.words ? *style.words : Words::english()) + "\n";
+  if (!study.left_out.empty()) {
+    out += style.yellow(style.say("Stopped: what follows was done so far.")) + "\n";
+    for (const std::string& part : study.left_out) out += said_line("  left out", part, style);
+    out += "\n";
+  }
   out += now_section(study, style);
   out += comparison_section(study, style);
   for (const PricedAnswer& answer : study.answers) out += answer_section(study, answer, style);

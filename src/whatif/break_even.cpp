@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bisections. Step time falls and memory grows monotonically in what is varied, so each has one crossing.
+#include <chokepoint/base/progress.hpp>
 #include <chokepoint/plan/plan.hpp>
 #include <chokepoint/whatif/break_even.hpp>
 
@@ -64,13 +65,15 @@ bool fits_somehow(const Scenario& scenario) {
   options.top = 1;
   options.explain = false;
   options.parameters = scenario.parameters;
+  options.report = [](const plan::Progress&) { return !stop_requested(); };
   const auto plan = plan::make_plan(scenario.job, options);
   return plan && !plan->candidates.empty();
 }
 
 }  // namespace
 
-PriceBreakEven price_break_even(const Baseline& base, const Answer& answer, const HourlyPrice& price, double years) {
+PriceBreakEven price_break_even(const Baseline& base, const Answer& answer, const HourlyPrice& price, double years,
+                                const Footing& footing_before, const Footing& footing_after) {
   PriceBreakEven out;
   out.years = years;
   const State& after = answer.best ? answer.best : answer.kept;
@@ -80,10 +83,12 @@ PriceBreakEven price_break_even(const Baseline& base, const Answer& answer, cons
   // Settings are free: staying means the best strategy that there is without the change.
   const bool planned = base.best && base.best.prediction->step_time_s < base.own.prediction->step_time_s;
   const simulate::Prediction& before = planned ? *base.best.prediction : *base.own.prediction;
-  const double tokens_before = tokens_per_step(a) / before.step_time_s / a.gpus;
-  const double tokens_after = tokens_per_step(b) / after.prediction->step_time_s / b.gpus;
-  out.usd_per_hour_after = price.usd * tokens_after / tokens_before;
-  const double saved_per_day = payback(a, before, price, b, *after.prediction, price, 0).saved_usd_per_day;
+  const double tokens_before = tokens_per_step(a) / before.step_time_s * footing_before.goodput;
+  const double tokens_after = tokens_per_step(b) / after.prediction->step_time_s * footing_after.goodput;
+  const double hour = usd_per_hour(a, price.usd, footing_before) * tokens_after / tokens_before;
+  out.usd_per_hour_after = std::max(0.0, (hour / footing_after.spares - footing_after.people_usd_per_hour) / b.gpus);
+  const double saved_per_day =
+      payback(a, before, price, b, *after.prediction, price, 0, footing_before, footing_after).saved_usd_per_day;
   out.purchase_usd = std::max(0.0, saved_per_day * years * 365.25);
   return out;
 }

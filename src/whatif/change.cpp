@@ -45,20 +45,20 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kAliases
     {"stragglers", "slow-rank"},
 }};
 
-constexpr std::array<std::string_view, 26> kStrategyWords = {
+constexpr std::array<std::string_view, 29> kStrategyWords = {
     "tensor", "pipeline", "virtual",        "context",        "expert",        "microbatch", "zero",
     "ddp",    "fsdp",     "hsdp",           "zero++",         "qwz",           "qgz",        "hpz",
     "shard",  "sharder",  "recompute",      "offload",        "schedule",      "sp",         "reshard",
-    "sync",   "overlap",  "overlap-reduce", "overlap-gather", "overlap-tensor"};
+    "sync",   "overlap",  "overlap-reduce", "overlap-gather", "overlap-tensor",
+    "overlap-expert", "local-steps", "stages"};
 
 /// Known wishes that this version's step model has nothing for; the answer says where to look instead.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNotModelled = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNotModelled = {{
     {"bucket", "bucket sizes follow the framework; framework= changes them together"},
     {"placement", "ranks lie as Megatron and DeepSpeed lay them: tensor, context, data, pipeline"},
     {"algorithm", "the collective model takes the algorithm that NCCL's tuner would"},
     {"protocol", "the collective model takes the protocol that NCCL's tuner would"},
     {"data", "the data degree follows from gpus=, tensor=, pipeline= and context="},
-    {"stages", "give the whole strategy=\"... stages=...\""},
 }};
 
 std::string canonical(std::string_view key) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chokepoint/base/progress.hpp>
 #include <chokepoint/plan/plan.hpp>
 #include <chokepoint/whatif/evaluate.hpp>
 
@@ -82,13 +83,20 @@ State plan_state(const Scenario& scenario) {
   options.top = 1;
   options.explain = false;
   options.parameters = scenario.parameters;
+  constexpr std::size_t kTicks = 100;
+  ProgressLoop progress(kTicks);
+  std::size_t ticks = 0;
+  options.report = [&](const plan::Progress& p) {
+    for (; ticks < kTicks && static_cast<double>(ticks) < p.done * kTicks; ++ticks) const ProgressLoop::Round round(progress);
+    return !stop_requested();
+  };
   Result<plan::Plan> plan = plan::make_plan(scenario.job, options);
   if (!plan) {
     state.why_not = plan.error().message;
     return state;
   }
   if (plan->candidates.empty()) {
-    state.why_not = "nothing fits";
+    state.why_not = plan->stopped ? "stopped before anything that fits was found" : "nothing fits";
     if (plan->closest) {
       state.why_not += fmt::format(": the closest needs {} of {}", format_bytes(plan->closest->memory.needed_bytes),
                                    format_bytes(plan->closest->memory.capacity_bytes));

@@ -120,19 +120,24 @@ void add_surcharges(Money& money, const parallel::Job& job, const Prices& prices
   if (money.run_usd) *money.run_usd += checkpoint_bytes * 1e-9 * prices.egress_usd_per_gb;
 }
 
+double usd_per_hour(const parallel::Job& job, double accelerator_hour_usd, const Footing& footing) {
+  return (accelerator_hour_usd * job.gpus + footing.people_usd_per_hour) * footing.spares;
+}
+
 Payback payback(const parallel::Job& before, const Prediction& a, const HourlyPrice& price_before,
-                const parallel::Job& after, const Prediction& b, const HourlyPrice& price_after, double purchase_usd) {
+                const parallel::Job& after, const Prediction& b, const HourlyPrice& price_after, double purchase_usd,
+                const Footing& footing_before, const Footing& footing_after) {
   Payback out;
   out.purchase_usd = purchase_usd;
   // The same tokens a day as before take `busy` of a day after; parts bought are counted in the purchase, so the hour
   // of the accelerators that were there keeps its price. A changed accelerator has the price of its own hour to run.
-  const double rate_before = tokens_per_step(before) / a.step_time_s;
-  const double rate_after = tokens_per_step(after) / b.step_time_s;
+  const double rate_before = tokens_per_step(before) / a.step_time_s * footing_before.goodput;
+  const double rate_after = tokens_per_step(after) / b.step_time_s * footing_after.goodput;
   const double busy = rate_after > 0 ? rate_before / rate_after : 1;
   const bool same_part = before.accelerator.name == after.accelerator.name;
   const double hour_after = same_part ? price_before.usd : price_after.running_usd;
-  const double cost_before = price_before.usd * before.gpus * 24;
-  out.saved_usd_per_day = cost_before - busy * hour_after * after.gpus * 24;
+  out.saved_usd_per_day = 24 * (usd_per_hour(before, price_before.usd, footing_before) -
+                                busy * usd_per_hour(after, hour_after, footing_after));
   if (out.saved_usd_per_day > 0) out.days = purchase_usd / out.saved_usd_per_day;
   return out;
 }

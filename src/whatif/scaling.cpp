@@ -97,7 +97,9 @@ Result<std::vector<ScalePoint>> scaling(const Scenario& scenario, const Prices& 
     const ProgressLoop::Round round(progress);
     const double grown = scenario.job.global_batch * static_cast<double>(gpus) / scenario.job.gpus;
     const double batch = options.grow_batch ? std::max(1.0, std::round(grown)) : scenario.job.global_batch;
-    points.push_back(point_at(scenario, prices, options, static_cast<int>(gpus), batch));
+    ScalePoint point = point_at(scenario, prices, options, static_cast<int>(gpus), batch);
+    if (stop_requested()) break;  // its search may have ended early
+    points.push_back(std::move(point));
   }
   for (ScalePoint& point : points) {
     if (!point.state) continue;
@@ -127,6 +129,7 @@ Deadline deadline(const Scenario& scenario, const Prices& prices, const ScaleOpt
   std::sort(hosts.begin(), hosts.end());
   double best = 0;
   for (const long count : hosts) {
+    if (stop_requested()) break;
     const auto gpus = static_cast<int>(count * per_host);
     const double grown = scenario.job.global_batch * gpus / scenario.job.gpus;
     ScalePoint point = point_at(scenario, prices, options, gpus,

@@ -299,6 +299,7 @@ Result<Sensitivities> sensitivities(const Scenario& scenario, const parallel::St
   out.step_time_s = time_of(now, completed);
   ProgressLoop progress(resources.size());
   for (const Resource& resource : resources) {
+    if (stop_requested()) break;
     const ProgressLoop::Round round(progress);
     Sensitivity s;
     s.resource = resource.name;
@@ -312,7 +313,7 @@ Result<Sensitivities> sensitivities(const Scenario& scenario, const parallel::St
   std::stable_sort(out.resources.begin(), out.resources.end(), [](const Sensitivity& a, const Sensitivity& b) {
     return a.step_time_infinite_s < b.step_time_infinite_s;
   });
-  out.chain = chain_of(now, completed, resources, out.step_time_s, depth);
+  if (!stop_requested()) out.chain = chain_of(now, completed, resources, out.step_time_s, depth);
   return out;
 }
 

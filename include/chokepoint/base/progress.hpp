@@ -13,19 +13,24 @@
 
 namespace chokepoint {
 
-/// Listens on the current thread while it lives; gets shares from 0 to 1, never smaller than the one before.
+/// Listens on the current thread while it lives; gets shares from 0 to 1, never smaller than the one before. `stop`: asked
+/// between rounds whether whoever waits wants what is done so far.
 class ProgressListener {
  public:
-  explicit ProgressListener(std::function<void(double share)> listener);
+  explicit ProgressListener(std::function<void(double share)> listener, std::function<bool()> stop = {});
   ~ProgressListener();
   ProgressListener(const ProgressListener&) = delete;
   ProgressListener& operator=(const ProgressListener&) = delete;
 
  private:
   std::function<void(double)> before_;
+  std::function<bool()> stop_before_;
   double low_;
   double high_;
 };
+
+/// Whether the listener of this thread wants the work to end early.
+bool stop_requested();
 
 class ProgressLoop {
  public:

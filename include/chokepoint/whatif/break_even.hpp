@@ -15,7 +15,8 @@ struct PriceBreakEven {
   double purchase_usd = 0;  ///< 0 where the change saves nothing
   double years = 0;
 };
-PriceBreakEven price_break_even(const Baseline& baseline, const Answer& answer, const HourlyPrice& price, double years);
+PriceBreakEven price_break_even(const Baseline& baseline, const Answer& answer, const HourlyPrice& price, double years,
+                                const Footing& before = {}, const Footing& after = {});
 
 /// The slowest way between hosts that keeps `efficiency` of the speed that an infinitely fast one would give.
 struct NetworkBreakEven {

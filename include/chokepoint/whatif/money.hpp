@@ -71,7 +71,16 @@ void add_spares(Money& money, const parallel::Job& job, int spare_hosts);
 /// Adds what the list charges beside the accelerators: people to every hour, egress of the last checkpoint to a run.
 void add_surcharges(Money& money, const parallel::Job& job, const Prices& prices, double checkpoint_bytes);
 
-/// What a change saves on the same work, and how soon that pays for the parts bought.
+/// On what footing an hour of a job is counted: what of it trains, and what is paid beside its accelerators.
+struct Footing {
+  double goodput = 1;              ///< share of the time that trains
+  double spares = 1;               ///< hosts paid for over hosts used
+  double people_usd_per_hour = 0;
+};
+/// What an hour of the job costs at this price, on its footing.
+double usd_per_hour(const parallel::Job& job, double accelerator_hour_usd, const Footing& footing);
+
+/// What a change saves on the same useful work, and how soon that pays for the parts bought.
 struct Payback {
   double purchase_usd = 0;
   double saved_usd_per_day = 0;  ///< at the running price of the accelerators before
@@ -79,6 +88,6 @@ struct Payback {
 };
 Payback payback(const parallel::Job& before, const simulate::Prediction& a, const HourlyPrice& price_before,
                 const parallel::Job& after, const simulate::Prediction& b, const HourlyPrice& price_after,
-                double purchase_usd);
+                double purchase_usd, const Footing& footing_before = {}, const Footing& footing_after = {});
 
 }  // namespace chokepoint::whatif

@@ -33,6 +33,7 @@ struct PricedAnswer {
   Answer answer;
   std::optional<Money> kept_money, best_money;
   BillOfMaterials bought;  ///< empty where only settings change or the hour is rented
+  BillOfMaterials spared;  ///< parts that are then not needed: what a cluster not yet bought saves
   std::optional<Payback> payback;
   std::optional<PriceBreakEven> break_even;
   std::string price_missing;
@@ -56,6 +57,7 @@ struct Study {
   std::optional<BreakEven> break_even;
   std::optional<Deadline> deadline;
   StudyOptions options;
+  std::vector<std::string> left_out;  ///< parts that were stopped (stop_requested), in words; the others are whole
 };
 
 Result<Study> make_study(const Scenario& scenario, const std::vector<Change>& changes, const Prices& prices,
