@@ -170,13 +170,13 @@ std::string prices_section(const Study& study, std::string_view today, const Sty
   const HourlyPrice& price = study.money->price;
   std::string words = price_words(price);
   if (!price.tag.source.empty()) words += ". Source: " + price.tag.source;
-  out += said_line("Prices", words, style) + said_line("", money_meaning(study), style);
+  out += said_line("Prices", words, style);
   const auto age = today.empty() ? std::nullopt : days_between(price.tag.date, today);
   if (age && *age > kStaleDays)
     out += titled(
         "", style.yellow(style.say(fmt::format("this price is {} days old: --prices FILE or --price replaces it", *age))),
         style);
-  return out;
+  return out + said_line("", money_meaning(study), style);
 }
 
 }  // namespace
