@@ -5,6 +5,7 @@
 
 #include <chokepoint/base/text.hpp>
 
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 
@@ -37,6 +38,7 @@ constexpr std::array kAccelerateQuiet = {
     Known{"fsdp_config.fsdp_auto_wrap_policy", "one unit per layer is taken"},
     Known{"fsdp_config.fsdp_transformer_layer_cls_to_wrap", "one unit per layer is taken"},
     Known{"enable_cpu_affinity", ""},
+    Known{"downcast_bf16", "of TPUs"},
     Known{"ipex_config*", ""},
     Known{"mpirun_config*", ""},
     Known{"main_training_function", ""},
@@ -45,7 +47,6 @@ constexpr std::array kAccelerateOpen = {
     Known{"fsdp_config.fsdp_min_num_params", "one unit per layer is taken"},
     Known{"fsdp_config.fsdp_forward_prefetch", "the next layer is prefetched"},
     Known{"fsdp_config.*", ""},
-    Known{"downcast_bf16", ""},
     Known{"dynamo_config.*", ""},
     Known{"fp8_config.*", "products at the fp8 rate"},
     Known{"parallelism_config.*", ""},
@@ -178,10 +179,11 @@ Result<bool> read_fsdp(Settings& s, Reading& out) {
       TRY_INTO([[maybe_unused]] const bool ok, shard_as(*word, s.pos("fsdp_config.fsdp_reshard_after_forward"), out));
     }
   }
-  if (const auto prefetch = s.text("fsdp_config.fsdp_backward_prefetch"); prefetch && *prefetch == "NO_PREFETCH") {
+  for (const char* key : {"fsdp_config.fsdp_backward_prefetch", "fsdp_config.fsdp_backward_prefetch_policy"}) {
+    const auto prefetch = s.text(key);
+    if (prefetch != "NO_PREFETCH" || !t.overlap_param_gather) continue;
     t.overlap_param_gather = false;
-    find(out, "no_prefetch", false, s.pos("fsdp_config.fsdp_backward_prefetch"),
-         "NO_PREFETCH gathers each layer when it is needed, in the open", "use BACKWARD_PRE");
+    find(out, "no_prefetch", false, s.pos(key), "NO_PREFETCH gathers each layer when it is needed, in the open", "use BACKWARD_PRE");
   }
   if (s.flag("fsdp_config.fsdp_activation_checkpointing")) t.recompute = parallel::Recompute::kFull;
   if (s.flag("fsdp_config.fsdp_offload_params")) t.offload = parallel::Offload::kAll;
@@ -244,6 +246,7 @@ Result<bool> read_deepspeed_plugin(Settings& s, Reading& out, std::string& deeps
   if (stage) t.zero = *stage;
   t.sharder = t.zero == 0 ? parallel::Sharder::kDdp : parallel::Sharder::kDeepspeed;
   t.sync_every_micro_step = t.zero >= 2;
+  t.overlap_grad_reduce = t.zero == 3;  // DeepSpeed's own default of overlap_comm; a file of its own says it again
   if (accumulate) t.accumulate = *accumulate;
   const bool optimizer = s.text("deepspeed_config.offload_optimizer_device").value_or("none") != "none";
   const bool parameters = s.text("deepspeed_config.offload_param_device").value_or("none") != "none";
@@ -387,6 +390,87 @@ Result<bool> read_trainer(Settings& s, Reading& out) {
     }
   }
   s.classify(kTrainerQuiet, kTrainerOpen);
+  return true;
+}
+
+namespace {
+
+struct Renamed {
+  std::string_view theirs;
+  std::string_view ours;
+};
+/// axolotl's names for what the Trainer and accelerate call otherwise.
+constexpr std::array kAxolotl = {
+    Renamed{"base_model", "model_name_or_path"},
+    Renamed{"sequence_len", "max_seq_length"},
+    Renamed{"micro_batch_size", "per_device_train_batch_size"},
+    Renamed{"optimizer", "optim"},
+    Renamed{"dp_shard_size", "parallelism_config.dp_shard_size"},
+    Renamed{"dp_replicate_size", "parallelism_config.dp_replicate_size"},
+    Renamed{"tensor_parallel_size", "parallelism_config.tp_size"},
+    Renamed{"context_parallel_size", "parallelism_config.cp_size"},
+    Renamed{"sequence_parallel_degree", "parallelism_config.cp_size"},
+    Renamed{"fsdp_version", "fsdp_config.fsdp_version"},
+};
+constexpr std::array kTrainerFileQuiet = {
+    Known{"datasets*", ""},       Known{"val_set_size", ""},      Known{"test_datasets*", ""}, Known{"wandb_*", ""},
+    Known{"num_epochs", ""},      Known{"lr_*", ""},              Known{"lr", ""},             Known{"train_on_inputs", ""},
+    Known{"special_tokens*", ""}, Known{"evals_per_epoch", ""},   Known{"saves_per_epoch", ""}, Known{"strict", ""},
+    Known{"tokenizer_*", ""},     Known{"model_type", ""},        Known{"is_llama_derived_model", ""}, Known{"plugins*", ""},
+    Known{"chat_template*", ""},  Known{"shuffle_*", ""},         Known{"base_model_config", ""}, Known{"loss_watchdog_*", ""},
+    Known{"max_samples", ""},     Known{"val_size", ""},          Known{"overwrite_*", ""},    Known{"group_by_length", ""},
+    Known{"hub_model_id", ""},    Known{"saves_*", ""},           Known{"early_stopping_patience", ""}, Known{"debug", ""},
+};
+constexpr std::array kTrainerFileOpen = {
+    Known{"sample_packing", "sequences of full length are taken"},
+    Known{"pad_to_sequence_len", "sequences of full length are taken"},
+    Known{"eval_sample_packing", ""},
+    Known{"adapter", "adapters on every product are taken"},
+    Known{"fsdp_config.*", ""},
+    Known{"parallelism_config.*", ""},
+    Known{"expert_parallel_size", "experts are taken whole on each rank"},
+    Known{"xformers_attention", "flash attention is taken"},
+};
+
+/// The Trainer's and accelerate's names in place of axolotl's.
+std::vector<Setting> with_trainer_names(const Settings& s) {
+  std::vector<Setting> out;
+  for (Setting setting : s.list()) {
+    for (const Renamed& r : kAxolotl) {
+      if (setting.key == r.theirs) setting.key = std::string(r.ours);
+    }
+    constexpr std::string_view kFsdp = "fsdp_config.";
+    if (setting.key.starts_with(kFsdp) && !std::string_view(setting.key).substr(kFsdp.size()).starts_with("fsdp_")) {
+      setting.key.insert(kFsdp.size(), "fsdp_");
+      if (setting.key.ends_with("fsdp_activation_checkpointing") || setting.key.ends_with("fsdp_offload_params")) setting.value = lower(setting.value);
+    }
+    if (setting.key == "bf16" && lower(setting.value) == "auto") setting.value = "true";
+    if (setting.key == "fp16" && lower(setting.value) == "auto") setting.value = "false";
+    if (setting.key.starts_with("liger_")) setting.key = "use_liger_kernel", setting.value = "true";
+    out.push_back(std::move(setting));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<bool> read_trainer_file(Settings& s, Reading& out, std::string& deepspeed_config) {
+  out.framework = s.has("base_model") ? "axolotl" : "LLaMA-Factory";
+  out.software = parallel::Framework::kPytorch;
+  s = Settings(with_trainer_names(s));
+  const auto begins = [&](std::string_view word) {
+    return std::any_of(s.list().begin(), s.list().end(), [&](const Setting& x) { return x.key.starts_with(word); });
+  };
+  deepspeed_config = s.text("deepspeed").value_or("");
+  if (begins("fsdp_config.")) {
+    TRY_INTO([[maybe_unused]] const bool fsdp, read_fsdp(s, out));
+  }
+  TRY_INTO([[maybe_unused]] const bool parallelism, read_parallelism(s, out));
+  out.strategy.sync_last_only = out.strategy.zero == 3 && out.strategy.sharder == parallel::Sharder::kFsdp;
+  if (s.text("adapter").value_or("").find("lora") != std::string::npos && !s.has("lora_r")) out.adapter_rank = 8;
+  if (const auto flash = s.boolean("flash_attention"); flash && *flash == true) out.attention = compute::AttentionKernel::kFlash2;
+  TRY_INTO([[maybe_unused]] const bool trainer, read_trainer(s, out));
+  s.classify(kTrainerFileQuiet, kTrainerFileOpen);
   return true;
 }
 

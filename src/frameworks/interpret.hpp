@@ -22,6 +22,7 @@ struct Launch {
   std::optional<int> hosts;
   std::optional<int> gpus_per_host;
   std::optional<int> gpus;
+  std::optional<int> torchtitan_processes;  ///< NGPU of its run_train.sh, for one host
   SourcePos pos;                   ///< of what gave the numbers
   std::vector<Setting> settings;   ///< of the launchers, classified
   std::vector<Setting> arguments;  ///< of the program
@@ -46,6 +47,8 @@ Result<bool> read_torchtitan(Settings& settings, Reading& out);
 /// A DeepSpeed config file that the settings name comes back in `deepspeed_config`.
 Result<bool> read_accelerate(Settings& settings, Reading& out, std::string& deepspeed_config);
 Result<bool> read_trainer(Settings& settings, Reading& out);
+/// LLaMA-Factory's and axolotl's YAML.
+Result<bool> read_trainer_file(Settings& settings, Reading& out, std::string& deepspeed_config);
 Result<bool> read_nemo(Settings& settings, Reading& out);
 
 /// A catalogue name for what frameworks call a model ("meta-llama/Meta-Llama-3-8B", "llama3_8b"); no value if none

@@ -50,6 +50,12 @@ std::string_view name(Tool tool) {
 }
 
 bool is_python(std::string_view word) { return base_name(word).starts_with("python"); }
+bool is_shell(std::string_view word) {
+  const std::string_view base = base_name(word);
+  return base == "sh" || base == "bash" || base == "zsh" || base == "dash";
+}
+/// torchtitan's own launcher: torchrun inside, NGPU and the config in the environment.
+bool is_torchtitan_script(std::string_view word) { return base_name(word) == "run_train.sh"; }
 bool is_option(std::string_view word) { return word.size() > 1 && word.front() == '-' && !to_number(word); }
 
 /// Options of launchers that take no value.
@@ -223,7 +229,9 @@ class Walk {
         if (word.text == "-m" && tool_ != Tool::kSrun) return module();
         option();
       } else {
+        const bool shell = is_shell(word.text);
         ++at_;  // sh, bash, env, numactl, a wrapper
+        while (shell && at_ < words_.size() && is_option(words_[at_].text) && !words_[at_].text.starts_with("--")) ++at_;
       }
     }
   }
@@ -270,6 +278,10 @@ class Walk {
       if (takes) value = words_[at_++].text;
     }
     std::replace(key.begin(), key.end(), '-', '_');
+    if (value.empty() && !word.text.starts_with("--") && key.size() > 1 && to_int(key.substr(1))) {  // -N4
+      value = key.substr(1);
+      key.resize(1);
+    }
     Setting setting{fmt::format("{} --{}", name(tool_), key), value, word.pos, Use::kUnknown, ""};
     interpret(key, value, setting);
     out_.settings.push_back(std::move(setting));
@@ -371,7 +383,7 @@ const std::vector<Word>* training_command(const Script& script) {
   long most = 0;
   for (const auto& words : script.commands) {
     long options = std::count_if(words.begin(), words.end(), [](const Word& w) {
-      return w.text.starts_with("--") || tool_of(w.text) != Tool::kNone || w.text.ends_with(".py");
+      return w.text.starts_with("--") || tool_of(w.text) != Tool::kNone || w.text.ends_with(".py") || is_torchtitan_script(w.text);
     });
     if (options >= most && options > 0) {
       most = options;
@@ -418,9 +430,27 @@ void combine(const Walk& walk, const Counts& slurm, std::optional<int> slurm_gpu
   out.pos = counts.pos;
   if (counts.total) {
     out.gpus = counts.total;
+  } else if (out.torchtitan_processes && !found) {
+    out.gpus = *out.torchtitan_processes * outer.hosts.value_or(1);
   } else if (counts.per_host) {
     const double all = static_cast<double>(*counts.per_host) * counts.hosts.value_or(1);
     if (all <= kMostRanks) out.gpus = static_cast<int>(all);
+  }
+}
+
+/// "NGPU=8 CONFIG_FILE=x.toml ./run_train.sh --more"; newer ones have MODULE and CONFIG.
+void add_torchtitan_script(const Script& script, const std::vector<Word>& command, Launch& out) {
+  if (std::none_of(command.begin(), command.end(), [](const Word& w) { return is_torchtitan_script(w.text); })) return;
+  constexpr std::pair<std::string_view, std::string_view> kVariables[] = {
+      {"CONFIG_FILE", "job.config_file"}, {"MODULE", "module"}, {"CONFIG", "config"}};
+  for (const Assignment& a : script.variables) {
+    for (const auto& [variable, key] : kVariables) {
+      if (a.name == variable) out.arguments.insert(out.arguments.begin(), {std::string(key), a.value, a.pos, Use::kUnknown, ""});
+    }
+    if (const auto processes = a.name == "NGPU" ? count(a.value) : std::nullopt) {
+      out.torchtitan_processes = processes;
+      out.pos = a.pos;
+    }
   }
 }
 
@@ -443,6 +473,7 @@ Result<Launch> read_launch(const Script& script, std::vector<Finding>& findings)
       out.settings.push_back(std::move(setting));
     }
   }
+  add_torchtitan_script(script, *command, out);
   combine(walk, allotted.counts(Tool::kSrun), walk.slurm_gpus() ? walk.slurm_gpus() : allotted.slurm_gpus(), out,
           findings);
   return out;

@@ -71,6 +71,12 @@ void simple_values(Settings& s, Reading& out) {
 Result<bool> read_nemo(Settings& s, Reading& out) {
   std::vector<Setting> plain;
   for (Setting setting : s.list()) {
+    // NeMo 1 names the tokenizer inside the model, in Megatron's words: it says the size of the vocabulary.
+    if (setting.key == "model.tokenizer.type" || setting.key == "tokenizer.tokenizer_type") {
+      setting.key = "tokenizer_type";
+      plain.push_back(std::move(setting));
+      continue;
+    }
     const bool quiet =
         std::any_of(kQuiet.begin(), kQuiet.end(), [&](const char* section) { return under(setting.key, section); });
     const std::string section = setting.key.substr(0, setting.key.find('.'));

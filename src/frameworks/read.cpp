@@ -90,10 +90,16 @@ std::string without_comments(std::string_view text) {
 
 bool is_script(std::string_view text, bool shebang) {
   const bool launcher = mentions(
-      text, {"torchrun", "srun ", "mpirun", "deepspeed ", "accelerate launch", "torch.distributed", "python "});
-  const bool options = mentions(text, {" --", "\n--"}) || text.starts_with("--");
+      text, {"torchrun", "srun ", "mpirun", "deepspeed ", "accelerate launch", "torch.distributed", "python ", "run_train.sh"});
+  const bool options = mentions(text, {" --", "\n--", "CONFIG_FILE="}) || text.starts_with("--");
   return options && (shebang || launcher ||
                      mentions(text, {"--tensor-model-parallel-size", "--micro-batch-size", "--num-layers"}));
+}
+
+/// LLaMA-Factory's and axolotl's files: the Trainer's arguments under their own names or nearly.
+bool is_trainer_file(std::string_view body) {
+  return (has_line(body, {"model_name_or_path:"}) && has_line(body, {"per_device_train_batch_size:"})) ||
+         (has_line(body, {"base_model:"}) && has_line(body, {"micro_batch_size:", "sequence_len:"}));
 }
 
 }  // namespace
@@ -112,7 +118,7 @@ std::optional<Format> recognise(std::string_view text) {
   if (has_line(body, {"[training]", "[parallelism]", "[experimental]", "[activation_checkpoint]", "[job]"}))
     return Format::kTorchtitan;
   if (has_line(body, {"distributed_type:", "compute_environment:", "fsdp_config:", "parallelism_config:",
-                      "deepspeed_config:"}))
+                      "deepspeed_config:"}) || is_trainer_file(body))
     return Format::kAccelerateYaml;
   if (mentions(body, {"tensor_model_parallel_size", "pipeline_model_parallel_size"}) ||
       (mentions(body, {"micro_batch_size"}) && mentions(body, {"global_batch_size"}) &&
@@ -217,6 +223,18 @@ class Follow {
   bool deepspeed_done_ = false;
 };
 
+/// "--parallelism.no-enable-sequence-parallel" is the flag without "no", off.
+Settings without_negations(const Settings& s) {
+  std::vector<Setting> list = s.list();
+  for (Setting& setting : list) {
+    const std::size_t at = setting.key.rfind('.') + 1;  // 0: no section
+    if (!setting.value.empty() || setting.key.compare(at, 3, "no_") != 0) continue;
+    setting.key.erase(at, 3);
+    setting.value = "false";
+  }
+  return Settings(std::move(list));
+}
+
 Result<bool> read_arguments(Settings& s, Dialect dialect, const Launch& launch, Follow& follow, Reading& out) {
   if (dialect == Dialect::kMegatron) {
     TRY_INTO([[maybe_unused]] const bool megatron, read_megatron(s, out));
@@ -225,6 +243,7 @@ Result<bool> read_arguments(Settings& s, Dialect dialect, const Launch& launch, 
     return follow.deepspeed(s.text("deepspeed_config").value_or(launch.deepspeed_config), s.pos("deepspeed_config"));
   }
   if (dialect == Dialect::kNemo) return read_nemo(s, out);
+  if (dialect == Dialect::kTorchtitan) s = without_negations(s);
   if (dialect == Dialect::kTorchtitan) {
     if (const auto path = s.text("job.config_file")) {
       TRY_INTO(const std::string content, follow.text(*path, s.pos("job.config_file")));
@@ -251,6 +270,21 @@ Result<bool> read_arguments(Settings& s, Dialect dialect, const Launch& launch, 
     s.flag(key);
   }
   return follow.deepspeed(config, s.has("deepspeed") ? s.pos("deepspeed") : launch.pos);
+}
+
+/// One finding for all variables that different branches set, where the script does not say which is run.
+void note_open_branches(const Script& script, Reading& out) {
+  if (script.left_open.empty()) return;
+  std::string names;
+  constexpr std::size_t kMostNamed = 4;
+  for (std::size_t i = 0; i < std::min(kMostNamed, script.left_open.size()); ++i) {
+    const Assignment& a = script.left_open[i];
+    names += fmt::format("{}{}={}", names.empty() ? "" : ", ", a.name, a.value.substr(0, 60));
+  }
+  if (script.left_open.size() > kMostNamed) names += fmt::format(" and {} more", script.left_open.size() - kMostNamed);
+  find(out, "script_branch_left_open", false, script.left_open.front().pos,
+       fmt::format("branches set variables differently and the script does not say which is run; the first is taken: {}", names),
+       "set what the condition asks for above it");
 }
 
 Result<bool> read_script(std::string_view text, const std::string& file, const Open& open, Reading& out) {
@@ -281,6 +315,7 @@ Result<bool> read_script(std::string_view text, const std::string& file, const O
   out.format = Format::kScript;
   append(out.settings, settings);
   note_environment(script, out);
+  note_open_branches(script, out);
   return true;
 }
 
@@ -294,6 +329,10 @@ Result<bool> read_file(Format format, std::string_view text, const std::string& 
     TRY_INTO([[maybe_unused]] const bool ok, read_deepspeed(settings, out));
   } else if (format == Format::kTorchtitan) {
     TRY_INTO([[maybe_unused]] const bool ok, read_torchtitan(settings, out));
+  } else if (format == Format::kAccelerateYaml && (settings.has("base_model") || settings.has("model_name_or_path"))) {
+    TRY_INTO([[maybe_unused]] const bool ok, read_trainer_file(settings, out, config));
+    append(out.settings, settings);
+    return follow.deepspeed(config, settings.pos("deepspeed"));
   } else if (format == Format::kAccelerateYaml) {
     TRY_INTO([[maybe_unused]] const bool ok, read_accelerate(settings, out, config));
   } else {

@@ -367,6 +367,120 @@ TEST(Nemo, SectionsAreMegatronsWords) {
   EXPECT_EQ(parallel::to_text(must_settle(reading, 8)), "tensor=2 data=4 zero=1 microbatch=1 accumulate=8");
 }
 
+// Ways of writing launches that public repositories have.
+
+TEST(Megatron, DeclaredArraysAndDefaultsOfALaunchScript) {
+  Reading reading = must_read(
+      "#SBATCH --nodes=2\n: \"${TENSOR:=4}\"\n: \"${LAYERS:=36}\"\n"
+      "declare -a RUN=(\n  --nproc_per_node=8\n  --nnodes=$SLURM_JOB_NUM_NODES\n  --rdzv_endpoint=$(hostname)\n)\n"
+      "declare -a ARGS=(\n  --num-layers $LAYERS --hidden-size 4096 --num-attention-heads 32 --seq-length 2048\n"
+      "  --max-position-embeddings 2048 --micro-batch-size 1 --global-batch-size 288 --vocab-size 50257 --fp16\n"
+      "  --tensor-model-parallel-size $TENSOR --pipeline-model-parallel-size 2 )\n"
+      "srun ${RESUME} -l \"${WRAP[@]}\" python -m torch.distributed.run \"${RUN[@]}\" /w/pretrain_gpt.py \"${ARGS[@]}\"\n");
+  EXPECT_EQ(reading.framework, "Megatron-LM");
+  EXPECT_EQ(reading.gpus, 16);
+  ASSERT_TRUE(reading.model);
+  EXPECT_EQ(reading.model->layers, 36);
+  EXPECT_EQ(parallel::to_text(must_settle(reading, 16)),
+            "tensor=4 sp=off pipeline=2 data=2 ddp microbatch=1 accumulate=144 overlap-reduce=off");
+}
+
+TEST(Megatron, ASlurmLineThatRunsAStringInAShell) {
+  Reading reading = must_read(
+      "#SBATCH -N 4\n#SBATCH --ntasks-per-node=8\n#SBATCH --gres=gpu:h100:8\nDIR=`pwd`\noptions=\" \\\n\t--tensor-model-parallel-size 8 "
+      "\\\n\t" + std::string(kArguments) + "\"\nrun_cmd=\"python -u ${DIR}/pretrain_gpt.py $@ ${options}\"\n"
+      "srun -l --output=$DIR/logs/%x.log sh -c \"${run_cmd}\"\n");
+  EXPECT_EQ(reading.gpus, 32);
+  EXPECT_EQ(reading.strategy.tensor, 8);
+  for (const Setting& s : reading.settings) EXPECT_NE(s.use, Use::kUnknown) << s.key << " " << s.value;
+}
+
+TEST(Megatron, TheBranchThatIsRunDecides) {
+  const std::string script =
+      "AC=${6:-sel}\nif [ $AC = full ]; then\n  AC_OPTIONS=\" --recompute-method uniform --recompute-granularity full\"\n"
+      "elif [ $AC = sel ]; then\n  AC_OPTIONS=\" --recompute-activations\"\nfi\n" + megatron("${AC_OPTIONS}");
+  EXPECT_EQ(must_read(script).strategy.recompute, parallel::Recompute::kSelective);
+  const std::string open =
+      "if [ $SIZE = 8B ]; then\n  TP=2\nelif [ $SIZE = 70B ]; then\n  TP=8\nfi\n" + megatron("--tensor-model-parallel-size $TP --sequence-parallel");
+  EXPECT_TRUE(finds(must_read(open), "script_branch_left_open"));
+}
+
+TEST(Trainer, AWorldSizeThatExprWorksOut) {
+  const Reading reading = must_read(
+      "#SBATCH --nodes=4\n#SBATCH --gpus-per-node=4\nGPUS_PER_NODE=4\nNNODES=$SLURM_NNODES\n"
+      "NUM_PROCESSES=$(expr $NNODES \\* $GPUS_PER_NODE)\n"
+      "export MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)\n"
+      "LAUNCHER=\"accelerate launch --config_file a.yaml --main_process_ip $MASTER_ADDR --num_processes $NUM_PROCESSES "
+      "--num_machines $NNODES --machine_rank \\$SLURM_PROCID \"\n"
+      "CMD=\"train.py --model_name_or_path meta-llama/Meta-Llama-3-8B --per_device_train_batch_size 2 --bf16\"\n"
+      "srun --jobid $SLURM_JOB_ID bash -c \"$LAUNCHER $CMD\" 2>&1 | tee -a log.txt\n",
+      {{"a.yaml", "distributed_type: MULTI_GPU\nmixed_precision: bf16\ndowncast_bf16: 'no'\n"}});
+  EXPECT_EQ(reading.gpus, 16);
+  for (const Setting& s : reading.settings) EXPECT_NE(s.use, Use::kUnknown) << s.key << " " << s.value;
+}
+
+TEST(Trainer, LlamaFactorysAndAxolotlsFiles) {
+  const Reading factory = must_read(
+      "model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct\nstage: sft\nfinetuning_type: full\ndeepspeed: z3.json\n"
+      "cutoff_len: 2048\nper_device_train_batch_size: 1\ngradient_accumulation_steps: 2\nbf16: true\n",
+      {{"z3.json", "{\"train_micro_batch_size_per_gpu\": \"auto\", \"zero_optimization\": {\"stage\": 3}}"}});
+  EXPECT_EQ(factory.sequence, 2048);
+  EXPECT_EQ(factory.strategy.zero, 3);
+  EXPECT_EQ(factory.strategy.sharder, parallel::Sharder::kDeepspeed);
+  EXPECT_EQ(factory.strategy.accumulate, 2);
+  Reading axolotl = must_read(
+      "base_model: meta-llama/Llama-3.1-8B\nsequence_len: 4096\nsample_packing: true\nmicro_batch_size: 2\n"
+      "gradient_accumulation_steps: 4\nbf16: auto\ngradient_checkpointing: true\nflash_attention: true\n"
+      "fsdp_version: 2\nfsdp_config:\n  offload_params: false\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+      "  reshard_after_forward: true\n");
+  EXPECT_EQ(axolotl.sequence, 4096);
+  EXPECT_EQ(parallel::to_text(must_settle(axolotl, 8)), "data=8 fsdp microbatch=2 accumulate=4 sync=last recompute=full");
+}
+
+TEST(Accelerate, DeepspeedsOwnOverlapAndOldNames) {
+  const auto stage = [](int n) {
+    return must_read("distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: " + std::to_string(n) + "\nnum_processes: 8\n");
+  };
+  EXPECT_TRUE(stage(3).strategy.overlap_grad_reduce);
+  EXPECT_FALSE(stage(2).strategy.overlap_grad_reduce);
+  const Reading old = must_read("distributed_type: FSDP\nfsdp_config:\n  fsdp_backward_prefetch_policy: NO_PREFETCH\n  fsdp_sharding_strategy: 1\n");
+  EXPECT_TRUE(finds(old, "no_prefetch"));
+}
+
+TEST(Nemo, TheTokenizerInsideTheModelSaysItsEntries) {
+  const Reading reading = must_read(
+      "trainer:\n  devices: 8\n  num_nodes: 4\n  precision: bf16\nmodel:\n  micro_batch_size: 2\n  global_batch_size: 256\n"
+      "  tensor_model_parallel_size: 4\n  encoder_seq_length: 4096\n  num_layers: 32\n  hidden_size: 4096\n  num_attention_heads: 32\n"
+      "  max_position_embeddings: 4096\n  tokenizer:\n    library: megatron\n    type: GPT2BPETokenizer\n");
+  ASSERT_TRUE(reading.model);
+  EXPECT_EQ(reading.model->vocab, 50257);
+  EXPECT_EQ(reading.gpus, 32);
+}
+
+TEST_F(Torchtitan, ItsOwnLauncherNamesTheFileInTheEnvironment) {
+  const Reading reading = must_read(
+      "NGPU=8 CONFIG_FILE=\"a.toml\" ./run_train.sh --model.flavor 8B --parallelism.tensor-parallel-degree 4 "
+      "--parallelism.no-enable-sequence-parallel\n",
+      {{"a.toml", "[model]\nname = \"llama3\"\nflavor = \"70B\"\n[training]\nlocal_batch_size = 2\nseq_len = 8192\n[parallelism]\n"
+                  "tensor_parallel_degree = 8\n"}});
+  EXPECT_EQ(reading.gpus, 8);
+  EXPECT_EQ(reading.strategy.tensor, 4);
+  EXPECT_FALSE(reading.strategy.sequence_parallel);
+  ASSERT_TRUE(reading.model_name);
+  EXPECT_EQ(model::find_model(*reading.model_name)->name, "llama-3-8b");
+}
+
+TEST_F(Torchtitan, PipelineMicroBatchesOfTheNewerKeysMakeTheStep) {
+  // 65,536 tokens a micro-batch of 8,192 each: 8 sequences, 8 of them through the pipeline, on 2 x 2 ranks of data.
+  Reading reading = must_read(
+      "torchrun --nnodes 4 --nproc_per_node 8 -m torchtitan.train --module llama3 --config llama3_70b "
+      "--parallelism.tensor_parallel_degree=8 --parallelism.pipeline_parallel_degree=2 --parallelism.pipeline_parallel_schedule=ZBVZeroBubble "
+      "--parallelism.num_pp_microbatches 8 --training.num_tokens_per_microbatch_per_dp_rank=65536 --training.max_context_length=8192\n");
+  EXPECT_EQ(reading.strategy.accumulate, 8);
+  EXPECT_EQ(reading.strategy.schedule, parallel::Schedule::kZeroBubbleV);
+  EXPECT_EQ(reading.strategy.virtual_stages, 2);
+}
+
 TEST(TorchtitanStages, SplitPointsAreTaken) {
   // 32 layers: 0-9, 10-19, 20-27, 28-31.
   const std::string config = "[training]\nlocal_batch_size = 4\nseq_len = 2048\n[parallelism]\npipeline_parallel_degree = 4\n"

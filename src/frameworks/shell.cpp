@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <optional>
 
+#include "shell_condition.hpp"
+
 namespace chokepoint::frameworks {
 
 namespace {
@@ -15,6 +17,8 @@ namespace {
 /// A launch script is a page; a variable that doubles itself in a few lines must not fill the memory.
 constexpr std::size_t kMostCharacters = 4u << 20;
 constexpr int kMostNesting = 20;
+/// Stands for a blank inside $(command): what is not run is one word, wherever its text goes.
+constexpr char kHeldBlank = '\x01';
 
 struct Char {
   char c = 0;
@@ -36,8 +40,12 @@ Chars with_places(std::string_view text) {
 
 std::string plain(const Chars& chars) {
   std::string out;
-  for (const Char& c : chars) out.push_back(c.c);
+  for (const Char& c : chars) out.push_back(c.c == kHeldBlank ? ' ' : c.c);
   return out;
+}
+
+bool declares(std::string_view word) {
+  return word == "export" || word == "declare" || word == "local" || word == "readonly" || word == "typeset";
 }
 
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -137,6 +145,7 @@ class Reader {
   /// One command up to an unquoted newline, ';', '|' or '&'.
   Result<bool> command() {
     std::vector<Chars> words;
+    char joined = ' ';  // && or || to the next command
     while (at_ < in_.size()) {
       const char c = in_[at_].c;
       if (c == ' ' || c == '\t') {
@@ -148,20 +157,31 @@ class Reader {
       } else if (redirects()) {
         continue;
       } else if (c == '\n' || c == ';' || c == '|' || c == '&') {
-        ++at_;
+        joined = at_ + 1 < in_.size() && in_[at_ + 1].c == c && (c == '&' || c == '|') ? c : ' ';
+        at_ += joined == ' ' ? 1 : 2;
         break;
       } else if (c == '<' && at_ + 1 < in_.size() && in_[at_ + 1].c == '<') {
         here_document();
       } else if (c == '(' || c == ')') {
         ++at_;
-      } else if (!(words.empty() && assignment())) {
+        if (c == ')' && cases_ > 0 && words.size() == 1) words.clear();  // the pattern of a case
+      } else if (!((words.empty() || declares(plain(words.front()))) && assignment())) {
         word(words);
+        keyword(words);
       }
       if (work_ > kMostCharacters) break;
     }
-    finish(std::move(words));
+    finish(std::move(words), joined);
     target_.clear();
     return true;
+  }
+
+  /// "then X=1": what follows is a command of its own.
+  void keyword(std::vector<Chars>& words) {
+    if (words.size() != 1) return;
+    const std::string first = plain(words.front());
+    if (first == "else") branches_.otherwise();
+    if (first == "then" || first == "else" || first == "do") words.clear();
   }
 
   /// "> log", "2>&1", "&> log": where the output goes is no part of the command.
@@ -213,7 +233,10 @@ class Reader {
         set("SLURM_NTASKS", value);
       } else if (key == "--gpus-per-node" || key == "--gres") {
         const std::size_t colon = value.rfind(':');
-        set("SLURM_GPUS_ON_NODE", colon == std::string::npos ? value : value.substr(colon + 1));
+        const std::string gpus = colon == std::string::npos ? value : value.substr(colon + 1);
+        for (const char* name : {"SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"}) set(name, gpus);
+      } else if (key.starts_with("-N") && to_int(key.substr(2))) {
+        for (const char* name : {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}) set(name, key.substr(2));
       }
     }
   }
@@ -291,10 +314,20 @@ class Reader {
   }
 
   void store(const std::string& name, std::vector<Chars> value, bool adds, const SourcePos& at) {
-    // What a branch sets over an earlier value depends on what is run: the value outside the branch stands.
-    if (branches_ > 0 && variables_.count(name) != 0 && !adds) return;
+    const Branch branch = branches_.now();
+    if (branch == Branch::kSkipped) return;
     std::string text;
     for (const Chars& part : value) text += (text.empty() ? "" : " ") + plain(part);
+    // What a branch that is left open sets over an earlier value: the value outside the branch stands.
+    if (branch == Branch::kOpen && variables_.count(name) != 0 && !adds) {
+      const auto of_branch = open_.find(name);
+      if (of_branch != open_.end() && of_branch->second.value != text) {
+        script_.left_open.push_back({name, text_of(name), at});
+        open_.erase(of_branch);
+      }
+      return;
+    }
+    if (branch == Branch::kOpen && !adds) open_[name] = {name, text, at};
     script_.variables.push_back({name, text, at});
     std::vector<Chars>& slot = variables_[name];
     if (!adds) slot.clear();
@@ -304,6 +337,14 @@ class Reader {
       slot.insert(slot.end(), std::make_move_iterator(value.begin()), std::make_move_iterator(value.end()));
     }
     for (const Chars& part : slot) work_ += part.size();
+  }
+
+  std::string text_of(const std::string& name) const {
+    std::string text;
+    const auto found = variables_.find(name);
+    if (found == variables_.end()) return text;
+    for (const Chars& part : found->second) text += (text.empty() ? "" : " ") + plain(part);
+    return text;
   }
 
   std::vector<Chars> array() {
@@ -416,9 +457,11 @@ class Reader {
 
   /// Text that stands for itself, from `begin` to here.
   void literal(std::vector<Piece>& out, std::size_t begin) {
-    out.push_back(
-        {Chars(in_.begin() + static_cast<std::ptrdiff_t>(begin), in_.begin() + static_cast<std::ptrdiff_t>(at_)),
-         true});
+    Chars chars(in_.begin() + static_cast<std::ptrdiff_t>(begin), in_.begin() + static_cast<std::ptrdiff_t>(at_));
+    for (Char& c : chars) {
+      if (blank(c.c)) c.c = kHeldBlank;
+    }
+    out.push_back({std::move(chars), true});
   }
 
   void expand(std::vector<Piece>& out, bool quoted) {
@@ -442,6 +485,9 @@ class Reader {
       rest = inner.substr(n);
     } else if (in_name(in_[at_].c)) {
       while (at_ < in_.size() && in_name(in_[at_].c)) name.push_back(in_[at_++].c);
+    } else if (in_[at_].c == '@' || in_[at_].c == '*') {
+      ++at_;  // the script's own arguments: it is read as started without any
+      return;
     } else {
       ++at_;
     }
@@ -451,7 +497,9 @@ class Reader {
       Chars value;
       for (const char c : rest.substr(rest.front() == ':' ? 2 : 1))
         value.push_back({c, in_[begin].line, in_[begin].column});
-      return insert(out, resolved_default(value), quoted, false);
+      const std::vector<Chars> resolved = resolved_default(value);
+      if (rest.starts_with(":=")) store(name, resolved, false, pos(in_[begin]));
+      return insert(out, resolved, quoted, false);
     }
     literal(out, begin);
   }
@@ -499,6 +547,16 @@ class Reader {
         return;
       }
     }
+    if (!arithmetic && trim(inner).starts_with("(expr ")) {
+      std::string sum(trim(inner).substr(5));
+      std::erase_if(sum, [](char c) { return c == '\\' || c == '\'' || c == '"'; });
+      if (const auto value = Arithmetic(with_values(sum)).value()) {
+        Chars chars;
+        for (const char c : fmt::format("{}", *value)) chars.push_back({c, in_[begin].line, in_[begin].column});
+        out.push_back({std::move(chars), true});
+        return;
+      }
+    }
     literal(out, begin);
   }
 
@@ -518,14 +576,49 @@ class Reader {
     return out;
   }
 
-  void finish(std::vector<Chars> words) {
-    if (words.empty()) return;
+  /// Conditions and branches; true: the command is no more than that.
+  bool control(const std::string& first, const std::vector<Chars>& words, char joined) {
+    const auto truth = [&](std::size_t from) {
+      std::vector<std::string> text;
+      for (std::size_t i = from; i < words.size(); ++i) text.push_back(plain(words[i]));
+      return joined == ' ' ? condition(text) : std::nullopt;
+    };
+    if (first == "if") branches_.begin(truth(1));
+    if (first == "elif") branches_.next(truth(1));
+    if (first == "case") begin_case();
+    if (first == "esac") cases_ = std::max(0, cases_ - 1);
+    if (first == "fi" || first == "esac") branches_.end();
+    const bool test = first == "[" || first == "[[" || first == "test";
+    if (!test || joined == ' ') return first == "if" || first == "elif" || first == "case" || test;
+    std::vector<std::string> text;
+    for (const Chars& chars : words) text.push_back(plain(chars));
+    auto holds = condition(text);
+    if (holds && joined == '|') holds = !*holds;
+    branches_.guard(holds);
+    return true;
+  }
+
+  /// Which pattern fits is left open.
+  void begin_case() {
+    branches_.begin_open();
+    ++cases_;
+  }
+
+  void finish(std::vector<Chars> words, char joined) {
+    if (words.empty()) return branches_.drop_guard();
     const std::string first = plain(words.front());
-    if (first == "if" || first == "case") ++branches_;
-    if ((first == "fi" || first == "esac") && branches_ > 0) --branches_;
-    if (first == "export" || first == "declare" || first == "local" || first == "readonly")
-      return assignments_of(words);
-    if (first == "if" || first == "elif" || first == "while" || first == "echo" || first == "printf") return;
+    const bool guards = (first == "[" || first == "[[" || first == "test") && joined != ' ';
+    if (!guards && first != "if" && first != "elif" && branches_.now() == Branch::kSkipped) {
+      control(first == "fi" || first == "esac" || first == "case" ? first : "", words, joined);
+      return branches_.drop_guard();
+    }
+    if (control(first, words, joined)) {
+      if (!guards) branches_.drop_guard();
+      return;
+    }
+    branches_.drop_guard();
+    if (declares(first)) return assignments_of(words);
+    if (first == "while" || first == "echo" || first == "printf") return;
     std::vector<Word> out;
     for (const Chars& chars : words) {
       const std::string text = plain(chars);
@@ -558,7 +651,9 @@ class Reader {
   Chars in_;
   std::size_t at_ = 0;
   std::size_t work_ = 0;
-  int branches_ = 0;
+  Branches branches_;
+  int cases_ = 0;
+  std::map<std::string, Assignment> open_;  ///< set in a branch that is left open, by name
   std::string target_;  ///< file that the current command writes
   std::map<std::string, std::vector<Chars>> variables_;
   Script script_;

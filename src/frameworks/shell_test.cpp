@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shell.hpp"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 namespace chokepoint::frameworks {
@@ -66,6 +67,48 @@ TEST(Shell, SlurmHeaderSetsItsVariables) { EXPECT_EQ(last_command("#SBATCH --nod
 TEST(Shell, ABranchDoesNotReplaceWhatStandsOutside) {
   EXPECT_EQ(last_command("N=1\nif [ -n \"$X\" ]; then\n  N=2\n  M=3\nfi\nrun $N $M"), "run 1 3");
 }
+
+TEST(Shell, ABranchWhoseConditionIsKnownIsTakenOrLeft) {
+  EXPECT_EQ(last_command("AC=${6:-sel}\nif [ $AC = full ]; then\n  O=\"--full\"\nelif [ $AC = sel ]; then\n  O=\"--sel\"\nelse\n  O=\"--none\"\nfi\nrun $O"), "run --sel");
+  EXPECT_EQ(last_command("N=16\nX=1\nif [[ $N -gt 8 ]]; then X=2; fi\nrun $X"), "run 2");
+  EXPECT_EQ(last_command("N=4\nX=1\nif [[ $N -gt 8 ]]; then X=2; else X=3; fi\nrun $X"), "run 3");
+  EXPECT_EQ(last_command("D=false\nrun --a\nif [ \"$D\" == true ]; then\n  run --b\nfi"), "run --a");
+  EXPECT_EQ(last_command("D=0\nX=1\n[ $D = 1 ] && X=2\nrun $X"), "run 1");
+  EXPECT_EQ(last_command("D=0\nX=1\n[ $D = 1 ] || X=2\nrun $X"), "run 2");
+  // Nested: what an outer branch leaves out stays out.
+  EXPECT_EQ(last_command("A=0\nX=1\nif [ $A = 1 ]; then\n  if [ $A = 0 ]; then\n    X=2\n  fi\n  X=3\nfi\nrun $X"), "run 1");
+}
+
+TEST(Shell, BranchesThatTheScriptLeavesOpenAreTold) {
+  const auto script = read_shell("if [ $SIZE = 8B ]; then\n  L=32\nelif [ $SIZE = 70B ]; then\n  L=80\nfi\nrun $L", "run.sh");
+  ASSERT_TRUE(script);
+  EXPECT_EQ(joined(script->commands.back()), "run 32");
+  ASSERT_EQ(script->left_open.size(), 1u);
+  EXPECT_EQ(script->left_open.front().name, "L");
+  EXPECT_EQ(script->left_open.front().value, "32");
+  const auto chosen = read_shell("case $SIZE in\n8B) L=32 ;;\n70B) L=80 ;;\nesac\nrun $L", "run.sh");
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(joined(chosen->commands.back()), "run 32");
+  EXPECT_EQ(chosen->left_open.size(), 1u);
+}
+
+TEST(Shell, DefaultsAreKeptAndDeclaredArraysRead) {
+  EXPECT_EQ(last_command(": \"${TP:=4}\"\ndeclare -a A=(\n  --x $TP\n  --y=2\n)\nrun \"${A[@]}\""), "run --x 4 --y=2");
+}
+
+TEST(Shell, ACommandThatIsNotRunIsOneWord) {
+  const auto script = read_shell("M=$(hosts | head -n 1)\nsrun bash -c \"torchrun --addr $M --n 2 x.py\"", "run.sh");
+  ASSERT_TRUE(script);
+  const auto& words = script->commands.back();
+  const auto text = [&](const char* wanted) {
+    return std::count_if(words.begin(), words.end(), [&](const Word& w) { return w.text == wanted; });
+  };
+  EXPECT_EQ(text("$(hosts | head -n 1)"), 1);
+  EXPECT_EQ(text("-n"), 0);
+  EXPECT_EQ(last_command("A=2\nB=8\nrun $(expr $A \\* $B)"), "run 16");
+}
+
+TEST(Shell, TheScriptsOwnArgumentsAreNone) { EXPECT_EQ(last_command("run $@ --a 1"), "run --a 1"); }
 
 TEST(Shell, HereDocumentsAreNoCommands) {
   EXPECT_EQ(last_command("cat > f <<EOF\n--x 1\nEOF\nrun --a 1"), "run --a 1");

@@ -207,7 +207,12 @@ Result<bool> read_pipeline(Settings& s, Reading& out) {
   const std::string word = lower(*schedule);
   if (word == "gpipe") t.schedule = Schedule::kGpipe;
   if (word == "interleaved1f1b" || word == "loopedbfs") t.schedule = Schedule::kInterleaved, out.default_chunks = 2;
-  if (word == "interleavedzerobubble" || word == "zbvzerobubble" || word == "dualpipev") {
+  if (word == "zbvzerobubble" || word == "dualpipev") {
+    t.schedule = Schedule::kZeroBubbleV;
+    t.virtual_stages = 2;
+    if (word == "dualpipev") s.mark("parallelism.pipeline_parallel_schedule", Use::kUsed, "taken as ZBV");
+  }
+  if (word == "interleavedzerobubble") {
     t.schedule = Schedule::kZeroBubble1;
     s.mark("parallelism.pipeline_parallel_schedule", Use::kUsed, "taken as ZB-H1");
   }
@@ -248,7 +253,8 @@ Result<bool> read_batch(Settings& s, Reading& out) {
     out.batch = *global;
     t.accumulate = 0;
   }
-  if (micro_tokens) out.micro_batch_tokens = *micro_tokens, t.accumulate = 1;
+  // Newer files give a micro-batch, and without tokens of a step one pass of the pipeline's micro-batches is a step.
+  if (micro_tokens) out.micro_batch_tokens = *micro_tokens, t.accumulate = t.pipeline > 1 ? pipeline_count.value_or(1) : 1;
   if (step_tokens && *step_tokens > 0) out.batch_tokens = *step_tokens, t.accumulate = 0;
   return true;
 }
@@ -296,6 +302,7 @@ Result<bool> read_rest(Settings& s, Reading& out) {
   }
   if (s.flag("training.enable_cpu_offload")) t.offload = parallel::Offload::kAll;
   bool fp8 = s.flag("float8.enable_float8_linear");
+  for (const char* key : {"training.enable_float8_linear", "training.fp8_linear"}) fp8 = s.flag(key) || fp8;
   const auto converters = text(s, {"model.converters"});
   fp8 = fp8 || (converters && converters->find("float8") != std::string::npos);
   const auto recipe = text(s, {"float8.recipe_name", "quantize.linear.float8.recipe_name"});

@@ -14,12 +14,16 @@ std::optional<Error> missing(const frameworks::Reading& reading, const Options& 
   std::vector<std::string> notes;
   const bool batch = reading.batch || reading.batch_tokens || reading.micro_batch_given;
   std::string list;
-  const auto add = [&](const char* option, const char* note) {
+  const auto add = [&](const char* option, std::string note) {
     list += (list.empty() ? "" : ", ") + std::string(option);
-    notes.emplace_back(note);
+    notes.push_back(std::move(note));
   };
   if (!options.model && !reading.model && !reading.model_name) {
-    add("--model", "--model llama-3-8b, or the path of a config.json: the settings do not give the sizes of the model");
+    std::string why = "the settings do not give the sizes of the model";
+    for (const frameworks::Setting& s : reading.settings) {
+      if (s.note.find("is not in the catalogue") != std::string::npos) why = s.note.substr(0, s.note.find(':'));
+    }
+    add("--model", "--model llama-3-8b, or the path of a config.json: " + why);
   }
   if (!options.cluster)
     add("--cluster",
