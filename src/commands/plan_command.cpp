@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <chokepoint/plan/plan.hpp>
+#include <chokepoint/plan/rematch.hpp>
 #include <chokepoint/report/pages.hpp>
 #include <chokepoint/report/settings_view.hpp>
+#include <algorithm>
+#include <chrono>
 #include <memory>
 
 #include "commands.hpp"
@@ -43,15 +45,27 @@ Result<report::PlanReport> page_report(const parallel::Job& job, const plan::Pla
   return report;
 }
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 /// The search, and what is asked about its leading candidates.
 Result<plan::Plan> searched(const PlanOptions& options, const CommonOptions& common, const parallel::Job& job, plan::Options& search) {
   TRY_INTO([[maybe_unused]] const bool complete, apply(options.search, job, search));
+  const auto start = std::chrono::steady_clock::now();
   plan::Options watched = search;
   const Watch watch(watched, common.quiet);
   TRY_INTO(plan::Plan plan, plan::make_plan(job, watched));
-  plan::rematch(job, search.parameters, static_cast<std::size_t>(options.search.engine), plan);
+  const auto left_s = [&] {  // of the limit; hardly any where the search took it all
+    return search.time_limit_s > 0 ? std::max(1e-9, search.time_limit_s - seconds_since(start)) : 0;
+  };
+  if (options.search.engine > 0) plan::rematch(job, search, static_cast<std::size_t>(options.search.engine), left_s(), plan);
   plan::find_undecided(job, search.parameters, plan);
-  if (options.search.pareto) plan::find_pareto(job, search, price_of(options.search, job), plan);
+  if (options.search.pareto) {
+    plan::Options limited = search;
+    limited.time_limit_s = left_s();
+    plan::find_pareto(job, limited, price_of(options.search, job), plan);
+  }
   return plan;
 }
 

@@ -28,11 +28,11 @@ void add_search_options(CLI::App& command, SearchOptions& o) {
   command.add_option("--max-accumulate", o.max_accumulate, "most micro-steps in a step")->check(CLI::Range(1, 1 << 20));
   command.add_option("--freeze", o.freeze, "words of a strategy that every candidate has, for example \"tensor=8 schedule=1f1b\"");
   command.add_flag("--any-framework", o.any_framework, "also choices that the job's framework does not have: zero-bubble schedules, ZeRO++, offload");
-  command.add_option("--time-limit", o.time_limit_s, "seconds after which the best found is taken, with the gap that is proved")->check(CLI::Range(0.001, 1e6));
+  command.add_option("--time-limit", o.time_limit_s, "seconds after which the best found is taken, with the gap that is proved; the event engine's runs count")->check(CLI::Range(0.001, 1e6));
   command.add_option("--budget", o.budget_usd, "US dollars that --tokens may cost")->check(CLI::Range(0.01, 1e12));
   command.add_option("--tokens", o.tokens, "tokens of the run, for --budget")->check(CLI::Range(1.0, 1e18));
   command.add_option("--price", o.price, "US dollars per accelerator-hour; else the cluster file's")->check(CLI::Range(0.0, 1e5));
-  command.add_option("--engine", o.engine, "leading candidates that the event engine runs too; 0: none")->check(CLI::Range(0, 100));
+  command.add_option("--engine", o.engine, "leading candidates that the event engine runs too, with what may overtake them there; 0: none")->check(CLI::Range(0, 100));
   command.add_flag("--pareto", o.pareto, "also what nothing beats in time, memory and, with a price, money (fewer accelerators included)");
 }
 

@@ -16,6 +16,7 @@ struct Candidate {
 };
 
 struct Family {
+  std::size_t number = 0;  ///< in the order in which the walk met them
   std::optional<Candidate> best;
   std::optional<parallel::Strategy> smallest;  ///< least memory among those that do not fit
   double smallest_bytes = 0;

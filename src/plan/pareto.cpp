@@ -41,6 +41,7 @@ void add_front(const parallel::Job& job, Options options, double usd_per_hour, s
     const double used = memory.needed_bytes / memory.capacity_bytes;
     options.constraints.memory_margin = std::max(1 - used + kMemoryStep, first_margin + kMemoryStep);
     if (options.constraints.memory_margin >= 1 || plan.stopped) return;
+    if (options.time_limit_s > 0) options.time_limit_s = std::max(1e-9, options.time_limit_s - plan.search_s);
   }
 }
 

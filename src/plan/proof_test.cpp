@@ -2,7 +2,8 @@
 // The proof's proof: on thousands of random small jobs the bounded search finds what walking everything finds, and no
 // bound lies above the time it bounds.
 #include <chokepoint/parallel/memory_floor.hpp>
-#include <chokepoint/plan/plan.hpp>
+#include <chokepoint/plan/rematch.hpp>
+#include <chokepoint/wiring/wiring.hpp>
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -27,6 +28,11 @@ class RandomJobs {
     const char* clusters[] = {"dgx-a100", "pcie-a100-8", "dgx-h100"};
     parallel::Job job = bases_[pick(3)] ? *bases_[last_] : *(bases_[last_] = job_on(clusters[last_], 1, "llama-2-7b", 1024, 8));
     job.gpus = 1 << pick(3);
+    if (pick(24) == 0) {  // two hosts: pipelines longer than any in one
+      job.cluster = wiring::build_cluster(clusters[0], 2).value();
+      job.accelerator = *hardware::find_accelerator(job.cluster.hosts.front().host.accelerator);
+      job.gpus = 16;
+    }
     model::Model& m = job.model;
     m.layers = 1 + static_cast<int>(pick(4));
     m.heads = 4 << pick(2);
@@ -172,9 +178,43 @@ TEST(Rematch, ListsTheLeadersByTheEnginesTime) {
   const parallel::Job job = job_on("dgx-a100", 2, "llama-2-7b", 2048, 64);
   auto plan = make_plan(job);
   ASSERT_TRUE(plan);
-  rematch(job, {}, 3, *plan);
-  ASSERT_EQ(plan->engine.size(), 3u);
-  for (std::size_t i = 1; i < 3; ++i) EXPECT_LE(plan->engine[i - 1].engine_s, plan->engine[i].engine_s);
+  rematch(job, {}, 3, 0, *plan);
+  ASSERT_GE(plan->engine.size(), 3u);
+  for (std::size_t i = 1; i < plan->engine.size(); ++i) EXPECT_LE(plan->engine[i - 1].engine_s, plan->engine[i].engine_s);
+  for (const Rematch& r : plan->engine) EXPECT_DOUBLE_EQ(r.closed_form_s, plan->candidates[r.candidate].step_time_s);
+  for (std::size_t i = 1; i < plan->candidates.size(); ++i) EXPECT_GE(plan->candidates[i].step_time_s, plan->candidates[i - 1].step_time_s);
+}
+
+TEST(Rematch, WhatTheListLeavesOutIsRunUntilNothingMayOvertake) {
+  // Slow wires and one candidate: whatever else the engine could prefer is outside the list.
+  parallel::Job job = job_on("pcie-a100-8", 4, "llama-2-7b", 4096, 64);
+  job.cluster.fabric.node_measured_bytes_per_s = 1.25e9;
+  Options one;
+  one.top = 1;
+  auto plan = make_plan(job, one);
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(plan->candidates.size(), 1u);
+  Plan two = *plan;
+  rematch(job, one, 1, 0, *plan);
+  ASSERT_FALSE(plan->engine.empty());
+  // The list's own best runs in any case, and only an overtaking strategy joins it.
+  ASSERT_LE(plan->candidates.size(), 2u);
+  EXPECT_LE(plan->engine.front().engine_s, plan->engine.back().engine_s);
+  if (plan->candidates.size() == 2) { EXPECT_NE(plan->engine.front().candidate, plan->engine.back().candidate); }
+  // More work allowed never ends with a slower winner.
+  rematch(job, one, 4, 0, two);
+  EXPECT_LE(two.engine.front().engine_s, plan->engine.front().engine_s);
+}
+
+TEST(Rematch, ALimitOfTimeEndsItAndSaysWhatIsLeft) {
+  const parallel::Job job = job_on("dgx-a100", 2, "llama-2-7b", 2048, 64);
+  auto plan = make_plan(job);
+  ASSERT_TRUE(plan);
+  rematch(job, {}, 3, 1e-9, *plan);
+  EXPECT_TRUE(plan->engine.empty());
+  ASSERT_FALSE(plan->rejected.empty());
+  EXPECT_EQ(plan->rejected.back().reason, kNotRun);
+  EXPECT_EQ(plan->rejected.back().count, 3);
 }
 
 TEST(Undecided, NamesTheConstantThatSeparatesThePair) {

@@ -27,12 +27,19 @@ constexpr long kWorkBetweenLooks = 2000;
 constexpr double kReportEvery_s = 0.2;
 constexpr double kGrace_s = 0.5;
 constexpr double kRounding = 1 - 1e-9;
+/// Members of a kind that the event engine may be asked for.
+constexpr std::size_t kMostOfAKind = 3;
 
-/// The schedule bounded by the mean of the stages, not by the slowest, without recomputation: nothing of the kernel is faster.
-Strategy least_of(Strategy kernel) {
-  kernel.schedule = parallel::Schedule::kDualPipe;
+/// Nothing of the kernel is faster, whatever its schedule: without recomputation, the smaller bound of DualPipe and of the V,
+/// which are those of the mean of the stages. 1F1B and GPipe take a micro-batch's whole way and more; interleaving needs as
+/// many micro-batches as stages, which the slowest stage alone spends as much on.
+double least_bound_s(const Floor& floor, const StageCounts& stages, Strategy kernel) {
   kernel.recompute = Recompute::kNone;
-  return kernel;
+  if (stages.stages == 1) return bound_s(floor, stages, kernel);
+  kernel.schedule = parallel::Schedule::kDualPipe;
+  const double both_ends = bound_s(floor, stages, kernel);
+  kernel.schedule = parallel::Schedule::kZeroBubbleV;
+  return std::min(both_ends, bound_s(floor, stages, kernel));
 }
 
 /// No step of the job is shorter, whatever its layout: its products, without attention, at the accelerators' peak.
@@ -97,7 +104,9 @@ void Search::add_layout(const Strategy& sharded) {
   const long before = enumerated_;
   layout.kernels = fitting_kernels(sharded);
   if (enumerated_ == before) return;
-  layout.family = &families_[family_of(job_, sharded)];
+  const auto [family, fresh] = families_.try_emplace(family_of(job_, sharded));
+  if (fresh) family->second.number = families_.size();
+  layout.family = &family->second;
   if (layout.kernels.empty()) {
     misfits_.push_back(std::move(layout));
     return;
@@ -106,7 +115,7 @@ void Search::add_layout(const Strategy& sharded) {
     const Floor& floor = floors_.of(kernel);
     if (layout.bound_s == kNever) layout.stages = stage_counts(job_, kernel, floor.uniform);
     ++bounds_;
-    layout.bound_s = std::min(layout.bound_s, bound_s(floor, layout.stages, least_of(kernel)));
+    layout.bound_s = std::min(layout.bound_s, least_bound_s(floor, layout.stages, kernel));
   }
   layouts_.push_back(std::move(layout));
 }
@@ -133,21 +142,34 @@ double Search::threshold_s() const {
 /// Below this a strategy of the layout is still of interest: for the list, or as the best of its family.
 double Search::limit_s(const Layout& layout) const {
   if (options_.exhaustive) return kNever;
+  if (window_s_ > 0) return window_s_;
   const double family = !options_.explain ? 0 : layout.family->best ? layout.family->best->step_time_s : kNever;
   const double limit = std::max(threshold_s(), family);
   return !options_.variants && layout_best_ ? std::min(limit, layout_best_->step_time_s) : limit;
 }
 
-void Search::keep(const Candidate& candidate) {
-  const auto at = std::upper_bound(found_.begin(), found_.end(), candidate,
+namespace {
+void insert_sorted(const Candidate& candidate, std::size_t most, std::vector<Candidate>& list) {
+  const auto at = std::upper_bound(list.begin(), list.end(), candidate,
                                    [](const Candidate& a, const Candidate& b) { return a.step_time_s < b.step_time_s; });
-  found_.insert(at, candidate);
-  if (found_.size() > static_cast<std::size_t>(std::max(1, options_.top))) found_.pop_back();
+  list.insert(at, candidate);
+  if (list.size() > most) list.pop_back();
+}
+}  // namespace
+
+void Search::keep(const Candidate& candidate) { insert_sorted(candidate, static_cast<std::size_t>(std::max(1, options_.top)), found_); }
+
+/// Where the window is walked: the list the leaf belongs to.
+std::vector<Candidate>* Search::kind_of(const Layout& layout, const Strategy& leaf) {
+  return window_s_ > 0 ? &kinds_[{layout.family->number, leaf.schedule, leaf.virtual_stages}] : nullptr;
 }
 
 void Search::try_leaf(const Layout& layout, Strategy leaf, const Floor& floor) {
   ++bounds_;
-  if (bound_s(floor, layout.stages, leaf) >= limit_s(layout)) return;
+  const double bound = bound_s(floor, layout.stages, leaf);
+  if (bound >= limit_s(layout)) return;
+  std::vector<Candidate>* kind = kind_of(layout, leaf);
+  if (kind != nullptr && kind->size() == kMostOfAKind && bound >= kind->back().step_time_s) return;
   if (!go_on(current_bound_s_, 0)) return;
   if (!fits(parallel::memory_per_rank(job_, leaf), options_.constraints)) {
     ++misfit_leaves_;
@@ -161,6 +183,10 @@ void Search::try_leaf(const Layout& layout, Strategy leaf, const Floor& floor) {
     return;
   }
   const Candidate candidate{std::move(leaf), step_time_s};
+  if (kind != nullptr) {
+    if (step_time_s < window_s_) insert_sorted(candidate, kMostOfAKind, *kind);
+    return;
+  }
   layout.family->note(candidate);
   if (best_s_ == 0 || step_time_s < best_s_) best_s_ = step_time_s;
   if (options_.variants) {
@@ -172,7 +198,7 @@ void Search::try_leaf(const Layout& layout, Strategy leaf, const Floor& floor) {
 
 void Search::visit_kernel(const Layout& layout, const Strategy& kernel) {
   ++bounds_;
-  if (bound_s(floors_.of(kernel), layout.stages, least_of(kernel)) >= limit_s(layout)) return;
+  if (least_bound_s(floors_.of(kernel), layout.stages, kernel) >= limit_s(layout)) return;
   const Floor& floor = floors_.with_recompute(kernel);
   for (Strategy& scheduled : space_.schedules(kernel)) {
     for (const Recompute recompute : recomputes_) {
@@ -249,6 +275,23 @@ void Search::run(Plan& plan) {
     if (count > 0) plan.rejected.push_back({reason, count});
   }
   if (options_.explain || found_.empty()) explain_misfits();
+}
+
+std::vector<Candidate> Search::kinds_within(double window_s) {
+  window_s_ = window_s;
+  list_layouts();
+  const bool all_listed = listed_;
+  listed_ = true;
+  for (const Layout& layout : layouts_) {
+    if (layout.bound_s >= window_s || recomputes_.empty()) break;
+    if (!go_on(layout.bound_s, 0)) break;
+    visit(layout);
+  }
+  stopped_ = stopped_ || !all_listed;
+  std::vector<Candidate> out;
+  for (const auto& [kind, members] : kinds_) out.insert(out.end(), members.begin(), members.end());
+  std::stable_sort(out.begin(), out.end(), [](const Candidate& a, const Candidate& b) { return a.step_time_s < b.step_time_s; });
+  return out;
 }
 
 /// What each family without a member that fits needs at least, by its leanest members.

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "families.hpp"
@@ -25,6 +26,11 @@ class Search {
   /// Best first, at most as many as asked for.
   const std::vector<Candidate>& found() const { return found_; }
   const std::map<std::string, Family>& families() const { return families_; }
+  /// The best of each kind of strategy that takes at most `window_s`, by the closed form: kinds differ in family, schedule
+  /// or chunks, which the event engine may rate otherwise.
+  std::vector<Candidate> kinds_within(double window_s);
+  /// By the time limit or the caller, before the end.
+  bool stopped() const { return stopped_; }
   /// Of all layouts the smallest need of memory, with the smallest micro-batch and most recomputation.
   std::optional<parallel::Strategy> smallest() const { return smallest_; }
 
@@ -43,6 +49,7 @@ class Search {
   std::vector<parallel::Strategy> fitting_kernels(const parallel::Strategy& sharded);
   void visit(const Layout& layout);
   void visit_kernel(const Layout& layout, const parallel::Strategy& kernel);
+  std::vector<Candidate>* kind_of(const Layout& layout, const parallel::Strategy& leaf);
   void try_leaf(const Layout& layout, parallel::Strategy leaf, const Floor& floor);
   double limit_s(const Layout& layout) const;
   double threshold_s() const;
@@ -62,6 +69,9 @@ class Search {
   std::vector<Candidate> found_;  ///< sorted; the best `top` of layouts, or of all with `variants`
   std::optional<Candidate> layout_best_;
   std::map<std::string, Family> families_;
+  using Kind = std::tuple<std::size_t, parallel::Schedule, int>;
+  std::map<Kind, std::vector<Candidate>> kinds_;  ///< each by time; where asked for
+  double window_s_ = 0;                           ///< 0: not asked for
   std::map<std::string, long> rejected_;
   std::optional<parallel::Strategy> smallest_;
   double best_s_ = 0;             ///< 0: none

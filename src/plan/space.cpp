@@ -226,7 +226,7 @@ std::vector<Strategy> Space::kernels(const Strategy& sharded) const {
   const bool stated = !job_.framework_assumed && ((job_.framework == Framework::kMegatron && job_.year >= 2023) || job_.framework == Framework::kTorchtitan);
   const bool overlaps = anything() || stated || frozen_.has("overlap-tensor");
   // Megatron-Core hides the all-to-all of one micro-batch behind another's passes since 2025.
-  const bool megatron = !job_.framework_assumed && job_.framework == Framework::kMegatron && job_.year >= 2025;
+  const bool megatron = job_.framework == Framework::kMegatron && job_.year >= 2025;
   const bool hides_exchanges = anything() || megatron || frozen_.has("overlap-expert");
   for (const int micro : micro_batches_) {
     if (per_rank % micro != 0) continue;
