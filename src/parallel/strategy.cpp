@@ -325,8 +325,10 @@ std::string title(const Strategy& s) {
     if (!piece.empty()) text += (text.empty() ? "" : ", ") + piece;
   };
   if (s.tensor > 1) add(fmt::format("TP {}", s.tensor));
+  if (s.tensor > 1 && !s.sequence_parallel) add("no SP");
+  if (s.overlap_tensor) add("async TP");
   if (s.context > 1) add(fmt::format("CP {}", s.context));
-  if (s.expert > 1) add(fmt::format("EP {}", s.expert));
+  if (s.expert > 1) add(fmt::format("EP {}", s.expert) + (s.overlap_expert ? " hidden" : ""));
   if (s.pipeline > 1) add(fmt::format("PP {}", s.pipeline) + (s.virtual_stages > 1 ? fmt::format("x{}", s.virtual_stages) : ""));
   add(sharding_title(s));
   add(s.accumulate > 1 ? fmt::format("batch {} x{}", s.micro_batch, s.accumulate) : fmt::format("batch {}", s.micro_batch));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chokepoint/base/units.hpp>
+#include <chokepoint/plan/rematch.hpp>
 #include <chokepoint/report/predict_view.hpp>
 
 #include <algorithm>
@@ -26,7 +27,7 @@ int title_columns(const plan::Plan& plan) {
 }
 
 std::string candidate_line(const Prediction& p, int columns, const Style& style) {
-  const double used = p.memory.reserved_bytes;
+  const double used = p.memory.needed_bytes;
   const double capacity = p.memory.capacity_bytes;
   std::string line = fmt::format("{} {} {}", pad_right(parallel::title(p.strategy), columns),
                                  pad_left(fmt::format("{} \u00b1{:>2} %", format_duration(p.step_time_s), band_percent(p)), 13),
@@ -52,7 +53,7 @@ std::string proof_lines(const plan::Plan& plan, const Style& style) {
 std::string candidate_table(const plan::Plan& plan, const Style& style) {
   const int columns = title_columns(plan);
   std::string out = fmt::format(" #  {} {} {}", pad_right(style.say("strategy"), columns), pad_left(style.say("step"), 13), pad_left(style.say("tok/s/GPU"), 9));
-  out += (style.width < kNarrow ? "  " : "  MFU    ") + style.say("memory") + "\n";
+  out += (style.width < kNarrow ? "  " : "  MFU    ") + style.say("memory needed") + "\n";
   bool ties = false;
   for (std::size_t i = 0; i < plan.candidates.size(); ++i) {
     const bool tie = i > 0 && plan::tied(plan.candidates[0], plan.candidates[i]);
@@ -61,6 +62,12 @@ std::string candidate_table(const plan::Plan& plan, const Style& style) {
     out += (i == 0 ? style.bold(line) : line) + "\n";
   }
   if (ties) out += style.dim("    = " + style.say("cannot be told apart from the best")) + "\n";
+  const bool stage_2 = std::any_of(plan.candidates.begin(), plan.candidates.end(), [](const Prediction& p) {
+    return p.strategy.zero == 2 && p.strategy.sharder == parallel::Sharder::kDeepspeed;
+  });
+  if (stage_2) {
+    out += titled("   ", style.say("ZeRO-2 is DeepSpeed's: gradients reduced in each micro-step, whole in memory until then (PyTorch's: fsdp=grad-op)"), style);
+  }
   return out + proof_lines(plan, style);
 }
 
@@ -78,16 +85,26 @@ std::string losers_text(const plan::Plan& plan, const Style& style) {
   return out;
 }
 
+/// What the engine did not get to.
+std::string engine_left_text(const plan::Plan& plan, const Style& style) {
+  for (const plan::Rejected& r : plan.rejected) {
+    if (r.reason != plan::kNotRun) continue;
+    return titled(plan.engine.size() < 2 ? style.say("Event engine") : "",
+                  style.say("{} or more did not run that may overtake there: raise --engine or --time-limit", {std::to_string(r.count)}), style);
+  }
+  return "";
+}
+
 /// The leading candidates in the event engine; where its order is another, that comes first.
 std::string engine_text(const plan::Plan& plan, const Style& style) {
-  if (plan.engine.size() < 2) return "";
+  if (plan.engine.size() < 2) return engine_left_text(plan, style);
   bool same = true;
   std::string times;
   for (std::size_t i = 0; i < plan.engine.size(); ++i) {
     same = same && (i == 0 || plan.engine[i - 1].candidate < plan.engine[i].candidate);
     times += fmt::format("{}#{} {}", i == 0 ? "" : ", ", plan.engine[i].candidate + 1, format_duration(plan.engine[i].engine_s));
   }
-  return titled(style.say("Event engine"), style.say(same ? "same order: {}" : "another order: {}", {times}), style);
+  return titled(style.say("Event engine"), style.say(same ? "same order: {}" : "another order: {}", {times}), style) + engine_left_text(plan, style);
 }
 
 /// What separates candidates that the model holds equal; the same measurement is named once.

@@ -82,6 +82,10 @@ std::string predict_text(const parallel::Job& job, const Prediction& p, const st
   const Words& words = style.words == nullptr ? Words::english() : *style.words;
   std::string out;
   if (!quiet) out += job_heading(job, words) + fmt::format("{} \u00b7 {}\n\n", parallel::title(p.strategy), parallel::to_text(p.strategy));
+  if (!quiet && p.strategy.zero == 2 && p.strategy.sharder == parallel::Sharder::kDeepspeed) {
+    const std::string note = style.say("ZeRO-2 is DeepSpeed's: gradients reduced in each micro-step, whole in memory until then (PyTorch's: fsdp=grad-op)");
+    out.insert(out.size() - 1, titled("", note, style));
+  }
   out += fmt::format("{}  {} \u00b1 {} %", style.bold(style.say("Step")), style.bold(format_duration(p.step_time_s)), band_percent(p)) +
          style.say(" (80 % band {} .. {})", {format_duration(p.step_time_low_s), format_duration(p.step_time_high_s)}) + "\n";
   out += "  " + style.say("{} tokens/s per GPU, {} in all", {format_count(p.tokens_per_s_per_gpu), format_count(p.tokens_per_s_per_gpu * job.gpus)}) + "\n  " +
