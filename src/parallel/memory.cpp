@@ -42,9 +42,6 @@ constexpr double kSplitShare = 0.1;
 constexpr double kWaitingGathers = 52;
 /// Part of the waiting blocks that does not come back when the device is full: their segments hold other tensors too.
 constexpr double kWaitingKept = 0.5;
-/// fp32 copies of the logits, bytes each: the largest blocks, which optimizer states and gradients have split by the
-/// second step; then they do not come together again.
-constexpr double kSplitLogitsBytes = 8;
 /// Adapters train in fp32: weight, gradient, two Adam moments (PEFT casts them, autocast_adapter_dtype).
 constexpr double kAdapterBytes = 16;
 /// Two times the median error of the peaks that published runs print.
@@ -374,7 +371,9 @@ double lost_blocks(const StageModel& m, double activations, double slack) {
   if (m.software.expandable_segments) return 0;
   double lost = m.layer.gathers > 0 ? std::max(0.0, kSplitShare * activations - slack) : 0;
   const bool fp32_copies = m.stage.last && m.software.loss_chunks == 1;
-  if (fp32_copies) lost += std::clamp(m.software.logits_peak_bytes - 2, 0.0, kSplitLogitsBytes) * m.logits();
+  // The fp32 copies are the largest blocks; optimizer states and gradients have split them by the second step, and then they
+  // do not come together again.
+  if (fp32_copies) lost += std::max(0.0, m.software.logits_peak_bytes - 2) * m.logits();
   return lost;
 }
 
@@ -498,7 +497,6 @@ std::vector<Parameter> parameters() {
       {"memory.split_share", kSplitShare, "", "Ultra-Scale sweep, reserved memory at tensor degree 2 and 4", kFitted},
       {"memory.waiting_gathers", kWaitingGathers, "", "Ultra-Scale sweep, reserved memory; CUDA queues 1,024 launches", kFitted},
       {"memory.waiting_kept", kWaitingKept, "", "Ultra-Scale sweep, runs that ran out of memory", kFitted},
-      {"memory.split_logits", kSplitLogitsBytes, "B", "two fp32 copies; Ultra-Scale sweep, runs that ran out of memory", kFitted},
   };
 }
 

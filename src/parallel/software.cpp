@@ -58,8 +58,8 @@ void describe_deepspeed(const Job& job, const Strategy& strategy, Software& s, b
   s.live_unit_parameters = 1e9;        // stage3_max_live_parameters
   s.reduce_bucket_parameters = 5e8;    // reduce_bucket_size, allgather_bucket_size
   s.groups_per_dimension = 2;          // Megatron's groups and those of pipe/topology.py PipelineParallelGrid
-  // bigscience-workshop, train/tr11-176B-ml/tr11-176B-ml.slurm: CUDA_LAUNCH_BLOCKING=1 against hanging pipelines; launch scripts
-  // of the time carry the line on.
+  // bigscience-workshop, train/tr11-176B-ml/tr11-176B-ml.slurm: CUDA_LAUNCH_BLOCKING=1 against hanging pipelines; launch
+  // scripts of the time carry the line on.
   s.serial_launches = megatron_model && job.year == 2022 && strategy.zero <= 1;
   s.pipeline_groups = 2;               // runtime/pipe/p2p.py: a group of two per neighbour; tied embeddings on the ends
   const bool bf16_optimizer = job.dtype == hardware::Dtype::kBf16 && megatron_model && strategy.zero <= 1;
