@@ -438,6 +438,17 @@ TEST(Collective, TheTunersChoiceFollowsTheReleaseAndTheSize) {
   EXPECT_EQ(network.tuned(Op::kAllToAll, 4e9, group).first, "direct");
 }
 
+TEST(Collective, ChannelsOpenAsTheSizeGrowsAndEachTakesItsTime) {
+  // LL in a ring opens a channel for each 512 threads x 8 bytes x 8 ranks = 32 KiB: two at 64 KiB, four at 128 KiB. Each then
+  // carries 32 KiB, so nothing else changes.
+  const Network network(cluster_of(switched_host(8, 300), 1), ampere());
+  const Group group{.ranks = 8, .ranks_per_host = 8};
+  const auto time_s = [&](double kibibytes) { return network.cost(Op::kAllGather, kibibytes * 1024, group).time_s; };
+  EXPECT_EQ(network.cost(Op::kAllGather, 128 * 1024, group).protocol, "ll");
+  EXPECT_NEAR(time_s(128) - time_s(64), 2 * kConstants.channel_s, 1e-12);
+  EXPECT_NEAR(time_s(96) - time_s(64), kConstants.channel_s, 1e-12);
+}
+
 TEST(Collective, NcclVersionsAreReadFromAllTheirSpellings) {
   EXPECT_EQ(parse_nccl("NCCL 2.12.12+cuda11.6"), 21212);
   EXPECT_EQ(parse_nccl("nccl 2.18"), 21800);

@@ -474,7 +474,6 @@ void set_inside(Path& path, const Host& host, const hardware::Accelerator& accel
     const Limit routed = routed_ring(host, context, groups, path.chain_bytes_per_s);
     if (routed.bytes_per_s > path.ring.bytes_per_s) path.ring = routed;
     path.direct = routed_all_to_all(host, context, groups);
-    path.has_ll128 = path.hop == HopKind::kNvLink;
   }
   if (host.torus_dimensions > 0) {
     const int chips = static_cast<int>(host.gpus().size()) * host.nvlink_domain_hosts;
@@ -627,6 +626,11 @@ Path make_path(const topology::Cluster& cluster, const hardware::Accelerator& ac
   path.call_s = (path.ranks - 1) * call_s_per_peer(cluster, context);
   set_measured(path, cluster.measured, siblings, cluster.gpu_count(), context.constants.benchmark_bytes);
   path.tuner = tuner_input(path, accelerator, context.nccl);
+  path.channels = path.tuner.channels;
+  if (path.islands > 1) {
+    const double ports = static_cast<double>(topology::compute_nics(host).size());
+    path.channels = std::min(path.channels, std::max(2.0, 2 * ports / siblings));
+  }
   return path;
 }
 

@@ -36,7 +36,6 @@ struct Path {
   int islands = 1;
   HopKind hop = HopKind::kNvLink;
   int torus_dimensions = 0; ///< rings run along each dimension of a torus in turn; 0: one ring through all ranks
-  bool has_ll128 = true;    ///< NCCL: LL128 needs NVLink inside the host
   double ring_start = 0;    ///< steps of a walk that overlap with no other
   Limit ring;               ///< bus bandwidth of rings inside the island
   double chain_bytes_per_s = 0; ///< the same without the hop that closes the ring: broadcast and reduce
@@ -47,6 +46,7 @@ struct Path {
   double network_hop = 1;   ///< multiplier on the latency of a network hop
   double step_s = 0;        ///< least time of one step of a ring over the network for a part of `step_bytes` or more
   double step_bytes = 1;
+  double channels = 2;      ///< the most that a collective of this group opens
   double call_s = 0;        ///< host time of one call
   double memory_bytes_per_s = 0; ///< of one accelerator, for copies of a rank's own part
   double send_share = 1;    ///< of the network for one pair: send and receive against a ring

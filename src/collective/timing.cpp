@@ -14,16 +14,17 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct Protocol {
   std::string_view name;
   ProtocolLatency latency;
-  double share = 1;                       ///< of the bandwidth of simple
-  double pcie_share = 1;                  ///< the same over PCIe
-  double cap_bytes_per_s = kInfinity;     ///< inside an island over NVLink
+  double share = 1;                       ///< of the bandwidth of simple inside an island
+  double network_share = 1;               ///< the same over the network
+  double channel_bytes = 1;               ///< NCCL opens one channel more for each so many bytes (threads x bytes of a thread)
   bool flags = false;                     ///< every 8 bytes carry a flag (LL)
   bool slots = false;                     ///< whole slots are handed on (Simple)
 };
-std::array<Protocol, 3> protocols(const Constants& constants) {
-  return {Protocol{"ll", constants.ll, constants.ll_share, constants.ll_pcie_share, constants.ll_cap_bytes_per_s, true, false},
-          Protocol{"ll128", constants.ll128, constants.ll128_share, constants.ll128_share, kInfinity, false, false},
-          Protocol{"simple", constants.simple, 1, 1, kInfinity, false, true}};
+/// NCCL's third protocol, LL128, has no curve of its own: where its tuner takes it, the number of channels sets the time, as with
+/// the other two. Threads of a channel x bytes of a thread: NCCL src/include/comm.h, src/enqueue.cc.
+std::array<Protocol, 2> protocols(const Constants& constants) {
+  return {Protocol{"ll", constants.ll, constants.ll_share, constants.ll_network_share, 512 * 8, true, false},
+          Protocol{"simple", constants.simple, 1, 1, 512 * 64, false, true}};
 }
 
 /// One curve at one size.
@@ -64,17 +65,14 @@ double hop_s(const Path& path, const ProtocolLatency& latency) {
 double rate_or_infinity(double bytes_per_s) { return bytes_per_s > 0 ? bytes_per_s : kInfinity; }
 
 /// What a protocol makes of a bandwidth inside an island.
-double inside_rate(double bytes_per_s, const Path& path, const Protocol& protocol) {
-  if (path.hop == HopKind::kPcie) return bytes_per_s * protocol.pcie_share;
-  return std::min(bytes_per_s * protocol.share, protocol.cap_bytes_per_s);
-}
+double inside_rate(double bytes_per_s, const Protocol& protocol) { return bytes_per_s * protocol.share; }
 
 /// Bandwidth of the narrowest part a ring passes; 0 only when there is no way at all.
 double ring_bytes_per_s(const Path& path, bool open, double steps, const Protocol& protocol) {
-  double inside = path.per_island > 1 ? inside_rate(open ? path.chain_bytes_per_s : path.ring.bytes_per_s, path, protocol) : kInfinity;
+  double inside = path.per_island > 1 ? inside_rate(open ? path.chain_bytes_per_s : path.ring.bytes_per_s, protocol) : kInfinity;
   // The first and the last step of a walk only send or only receive. Slower links hide that.
   if (!open) inside /= 1 + path.ring_start / steps;
-  const double outside = path.islands > 1 ? path.network.bytes_per_s * protocol.share : kInfinity;
+  const double outside = path.islands > 1 ? path.network.bytes_per_s * protocol.network_share : kInfinity;
   return std::min(inside, outside);
 }
 
@@ -88,15 +86,14 @@ double inner_hops(const Path& path, double borders) {
 /// Simple hands on whole slots: the more of a slot a step fills, the longer a hop takes.
 double filled(double bytes, const Constants& constants) { return bytes / (bytes + constants.fill_bytes); }
 
-/// What `transfer` adds to `latency`: steps wait for their data and for the hand-over, and most of the shorter wait passes
-/// inside the longer one. LL sends as it goes, so there the two simply add up.
-double joined(double latency, double transfer, const Protocol& protocol, const Constants& constants) {
-  if (protocol.flags || latency <= 0 || transfer <= 0) return transfer;
-  const double longer = std::max(latency, transfer);
-  const double ratio = std::min(latency, transfer) / longer;
-  if (ratio < 1e-3) return longer - latency;
-  return longer * std::pow(1 + std::pow(ratio, constants.overlap), 1 / constants.overlap) - latency;
+/// NCCL takes as many channels as the size fills, each thread of a channel with so many bytes (for LL in a ring: of each rank).
+/// Those beyond the first; not rounded, so that time never falls with size.
+double more_channels(double bytes, double ranks, const Path& path, const Protocol& protocol) {
+  return std::clamp(bytes / (protocol.channel_bytes * (protocol.flags ? ranks : 1.0)), 1.0, path.channels) - 1;
 }
+
+/// A channel carries its part of the bandwidth, so few of them leave the rest unused.
+double opened(double more_channels, const Path& path) { return (more_channels + 1) / path.channels; }
 
 Candidate ring(const Shape& shape, double bytes, const Path& path, const Protocol& protocol, const Constants& constants) {
   const double borders = path.islands > 1 ? path.islands - 1 : 0;
@@ -104,13 +101,15 @@ Candidate ring(const Shape& shape, double bytes, const Path& path, const Protoco
   double hop = hop_s(path, protocol.latency);
   if (protocol.flags && path.islands > 1) hop *= constants.ll_between_hosts;
   if (protocol.slots) hop += constants.fill_s * filled(bytes, constants);
+  const double more = more_channels(bytes, path.ranks, path, protocol);
   const double hops = shape.rounds * shape.hop_factor * (inner * hop + borders * path.network_hop * protocol.latency.network_hop_s);
   const double steps = shape.rounds * (path.ranks - 1);
   // A step over the network is stored and forwarded: it takes as long as its part of the buffer does, up to one slice.
   const double part = shape.ring_bytes / std::max(1.0, steps);
   const double stored = path.step_s > 0 ? steps * path.step_s * std::min(1.0, part / path.step_bytes) : 0;
-  const double transfer = shape.ring_bytes / ring_bytes_per_s(path, shape.open, steps, protocol);
-  return {protocol.latency.base_s + std::max(hops, stored), stored > hops ? transfer : joined(hops, transfer, protocol, constants), "ring", protocol.name};
+  const double transfer = shape.ring_bytes / (opened(more, path) * ring_bytes_per_s(path, shape.open, steps, protocol));
+  const double channels = more * constants.channel_s;
+  return {protocol.latency.base_s + std::max(hops, stored) + channels, transfer, "ring", protocol.name};
 }
 
 /// Double binary tree over islands, a chain inside: up and down. An island sends its whole buffer once when there are
@@ -118,14 +117,16 @@ Candidate ring(const Shape& shape, double bytes, const Path& path, const Protoco
 Candidate tree(double bytes, const Path& path, const Protocol& protocol, const Constants& constants) {
   const double levels = std::log2(static_cast<double>(path.islands));
   const double hop = hop_s(path, protocol.latency) * (protocol.flags ? constants.ll_between_hosts : 1);
+  const double more = more_channels(bytes, 1, path, protocol);
   const double latency = protocol.latency.base_s + 2 * ((path.per_island - 1) * hop + levels * path.network_hop * protocol.latency.network_hop_s);
   const double sent = path.islands == 2 && path.tree_pays ? bytes : 2 * bytes;
-  const double outside = sent / (path.network.bytes_per_s * protocol.share);
+  const double outside = sent / (path.network.bytes_per_s * protocol.network_share);
   double inside = 0;
   if (path.per_island > 1) {
-    inside = 2 * bytes / inside_rate(path.ring.bytes_per_s * constants.tree, path, protocol);
+    inside = 2 * bytes / inside_rate(path.ring.bytes_per_s * constants.tree, protocol);
   }
-  return {latency, std::max(inside, outside), "tree", protocol.name};
+  const double channels = more * constants.channel_s;
+  return {latency + channels, std::max(inside, outside) / opened(more, path), "tree", protocol.name};
 }
 
 /// The switch reduces and multicasts: each GPU sends and receives about the whole buffer once. Over islands a tree.
@@ -145,20 +146,21 @@ Candidate direct(Op op, double bytes, const Path& path, const Protocol& protocol
   const bool crosses = path.islands > 1;
   double latency = protocol.latency.base_s;
   latency += crosses ? path.network_hop * protocol.latency.network_hop_s : hop_s(path, protocol.latency);
-  const double inside = inside_rate(rate_or_infinity(path.direct.bytes_per_s), path, protocol);
+  const double inside = inside_rate(rate_or_infinity(path.direct.bytes_per_s), protocol);
   double transfer = 0;
   if (op == Op::kSendRecv) {
     const double pair = std::min(path.network.bytes_per_s * path.send_share, path.send_most_bytes_per_s);
-    transfer = bytes / (crosses ? pair * protocol.share : inside);
+    transfer = bytes / (crosses ? pair * protocol.network_share : inside);
   } else {
     latency += (n - 1) * constants.peer_s;
     if (protocol.slots) latency += constants.exchange_s;
     if (g > 1) transfer = bytes * (g - 1) / n / inside;
-    if (crosses) transfer = std::max(transfer, g * bytes * (n - g) / n / (path.network_direct_bytes_per_s * protocol.share));
+    if (crosses) transfer = std::max(transfer, g * bytes * (n - g) / n / (path.network_direct_bytes_per_s * protocol.network_share));
     // The same kernel copies the rank's own part: read and written once.
     if (path.memory_bytes_per_s > 0) transfer += 2 * bytes / n / (path.memory_bytes_per_s * constants.own_copy);
   }
-  return {latency, transfer, "direct", protocol.name};
+  const double channels = op == Op::kAllToAll ? more_channels(bytes, 1, path, protocol) * constants.channel_s : 0;
+  return {latency + channels, transfer, "direct", protocol.name};
 }
 
 Candidate fastest(Op op, double bytes, const Path& path, const Context& context) {
@@ -174,7 +176,6 @@ Candidate fastest(Op op, double bytes, const Path& path, const Context& context)
     }
   };
   for (const Protocol& protocol : protocols(context.constants)) {
-    if (protocol.name == "ll128" && !path.has_ll128) continue;
     if (op == Op::kAllToAll || op == Op::kSendRecv) {
       offer(direct(op, bytes, path, protocol, constants));
       continue;
@@ -222,8 +223,8 @@ Candidate copied_exchange(double bytes, double network_share, const Path& path, 
   Candidate candidate = direct(Op::kAllToAll, bytes, path, protocol, constants);
   const double n = path.ranks;
   const double g = path.per_island;
-  const double inside = inside_rate(rate_or_infinity(path.direct.bytes_per_s), path, protocol);
-  const double outside = path.network_direct_bytes_per_s * protocol.share;
+  const double inside = inside_rate(rate_or_infinity(path.direct.bytes_per_s), protocol);
+  const double outside = path.network_direct_bytes_per_s * protocol.network_share;
   candidate.transfer_s = std::max(bytes * (n - 1) / n / inside, g * bytes * network_share * (n - g) / n / outside);
   candidate.latency_s += hop_s(path, protocol.latency);
   return candidate;
@@ -305,7 +306,6 @@ Cost exchange_time(double bytes, double network_share, const Path& path, const C
   if (network_share >= 1 || path.islands < 2 || path.per_island < 2) return cost;
   const double size = std::max(0.0, bytes);
   for (const Protocol& protocol : protocols(context.constants)) {
-    if (protocol.name == "ll128" && !path.has_ll128) continue;
     Candidate candidate = copied_exchange(size, network_share, path, protocol, context.constants);
     candidate.latency_s *= context.scale.latency;
     if (candidate.time_s() >= cost.time_s) continue;

@@ -434,11 +434,11 @@ Result<bool> apply(Scenario& scenario, const Change& change) {
 }
 
 void scale_latency(collective::Constants& k, double factor) {
-  for (collective::ProtocolLatency* protocol : {&k.ll, &k.ll128, &k.simple}) {
+  for (collective::ProtocolLatency* protocol : {&k.ll, &k.simple}) {
     for (double* part : {&protocol->base_s, &protocol->nvlink_hop_s, &protocol->pcie_hop_s, &protocol->network_hop_s})
       *part *= factor;
   }
-  for (double* part : {&k.peer_s, &k.exchange_s, &k.efa_step_s, &k.fill_s, &k.nvls_latency_s, &k.nvls_fill_s})
+  for (double* part : {&k.channel_s, &k.peer_s, &k.exchange_s, &k.efa_step_s, &k.fill_s, &k.nvls_latency_s, &k.nvls_fill_s})
     *part *= factor;
 }
 

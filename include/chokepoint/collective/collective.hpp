@@ -50,7 +50,7 @@ struct Cost {
   double call_s = 0;                ///< host time of the call, where start-up measurements show that calls are not free
   double floor_s = 0;               ///< max over directed links of bytes / capacity: no algorithm can be faster
   std::string_view algorithm;       ///< "ring", "tree", "nvls", "direct"
-  std::string_view protocol;        ///< "ll", "ll128", "simple"
+  std::string_view protocol;        ///< "ll", "simple"
   LimitKind limit = LimitKind::kNone;
   /// The limiting link in words: "PCIe 4.0 x16 of GPU3", "4 x 200 Gb/s NICs of each host". Lives as long as the Network.
   std::string_view where;

@@ -24,27 +24,24 @@ struct NvLinkShares {
 };
 
 struct Constants {
-  ProtocolLatency ll{9.3e-6, 0.67e-6, 2.6e-6, 7.3e-6};
-  ProtocolLatency ll128{57e-6, 0, 0, 9.5e-6};  ///< a plateau that hardly depends on the ranks of a host
-  ProtocolLatency simple{28.5e-6, 2.35e-6, 10e-6, 20.3e-6};
+  ProtocolLatency ll{8.9e-6, 0.74e-6, 2.63e-6, 7.0e-6};
+  ProtocolLatency simple{13e-6, 1.56e-6, 19e-6, 22e-6};
+  double channel_s = 2.2e-6;        ///< each channel beyond the first; how many NCCL opens grows with the size
   double ll_between_hosts = 1.8;    ///< a hop inside a host when the ring also crosses hosts, for LL
-  double chain_hop = 0.415;         ///< a hop of broadcast or reduce, which only pass data on
+  double chain_hop = 0.40;          ///< a hop of broadcast or reduce, which only pass data on
   double peer_s = 2.2e-6;           ///< all_to_all: one more peer
-  double exchange_s = 73e-6;        ///< all_to_all in slots: set-up of the connections to all peers
+  double exchange_s = 82e-6;        ///< all_to_all in slots: set-up of the connections to all peers
   double efa_hop = 2.95;            ///< network hops over EFA against InfiniBand
   double efa_first_hop = 9.5;       ///< the same on hosts of the Ampere age, whose EFA is the first generation
   double efa_step_s = 42e-6;        ///< ring over EFA: each of its n - 1 steps passes every channel's proxy once
   double benchmark_bytes = 1e9;  ///< size at which start-up tests of training jobs measure; they do not print it
   double efa_slice_bytes = 0.5e6;   ///< parts of a ring step below this take less: TP over 2 hosts against DDP over 32
   double tcp_hop = 4.0;             ///< network hops over TCP sockets, also Omni-Path verbs
-  double fill_s = 13.8e-6;          ///< Simple: what a hop costs more once its slots are full
-  double fill_bytes = 12.5e6;       ///< size at which half of that is reached
+  double fill_s = 9.0e-6;           ///< Simple: what a hop costs more once its slots are full
+  double fill_bytes = 31.7e6;       ///< size at which half of that is reached
 
-  double ll_share = 0.168;          ///< of the bandwidth of simple: half of its bytes are flags, and few channels run
-  double ll_pcie_share = 0.62;      ///< over PCIe, where Simple itself does not fill the wire
-  double ll_cap_bytes_per_s = 7.3e9; ///< inside a host over NVLink: few channels at these sizes
-  double ll128_share = 0.356;       ///< attained at the sizes where it is the best choice; 120 of its 128 bytes are data
-  double overlap = 1.133;           ///< p: a ring's latency and transfer join as (latency^p + transfer^p)^(1/p), from LL128 on
+  double ll_share = 0.65;           ///< of the bandwidth of simple, inside an island: half of the bytes of LL are flags, but it waits less
+  double ll_network_share = 0.21;   ///< the same over the network
   double ring_start = 0.28;         ///< steps of a ring that do not overlap with others, each time it is walked
 
   NvLinkShares nvlink_volta{0.94, 0.90};
@@ -68,14 +65,14 @@ struct Constants {
   double network_send = 0.73;       ///< one pair across hosts against a ring
   double tcp_send = 2.7;            ///< sockets that one pair opens, against one of a ring
 
-  double nvls_latency_s = 3e-6;
+  double nvls_latency_s = 25e-6;   ///< as NCCL's tuner counts it
   double nvls_fill_s = 105e-6;      ///< what NVLS costs more once its slots are full
   double nvls_hopper = 0.556;       ///< algorithm bandwidth as share of the specified link rate
   double nvls_blackwell = 0.46;
-  double tree = 0.5075;             ///< bandwidth of the chain inside a host against a ring
+  double tree = 0.5;                ///< bandwidth of the chain inside a host against a ring
 
   /// Benchmarks only: launch for one GPU more by the same process (nccl-tests with -g or -t).
-  double launch_gpu_s = 3.95e-6;
+  double launch_gpu_s = 4.1e-6;
   bool operator==(const Constants&) const = default;
 };
 
