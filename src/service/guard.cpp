@@ -41,6 +41,7 @@ bool is_json(std::string_view content_type) {
 }  // namespace
 
 std::optional<Refusal> refused(const Provenance& request, const std::vector<std::string>& names) {
+  if (request.hosts > 1) return Refusal{400, "the request has several Host headers", ""};
   if (request.host.empty()) return Refusal{400, "the request has no Host header", ""};
   if (!known_name(request.host, names)) {
     return Refusal{403, "this server does not go by the name '" + std::string(request.host.substr(0, 200)) + "'",

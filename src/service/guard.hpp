@@ -18,6 +18,7 @@ struct Provenance {
   std::string_view fetch_site;    ///< Sec-Fetch-Site
   std::string_view content_type;
   bool has_body = false;
+  std::size_t hosts = 1;          ///< Host headers; what stands before this server may have obeyed another one than it
 };
 
 struct Refusal {

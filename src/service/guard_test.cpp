@@ -11,7 +11,7 @@ int status(Provenance request, const std::vector<std::string>& names = {}) {
   return refusal ? refusal->status : 200;
 }
 
-Provenance get(std::string_view host) { return {"GET", "/api/v1/status", host, "", "", "", false}; }
+Provenance get(std::string_view host) { return {"GET", "/api/v1/status", host, "", "", "", false, 1}; }
 
 TEST(Guard, AnswersToLoopbackNamesOnAnyPort) {
   for (const char* host : {"localhost", "localhost:8420", "LOCALHOST:1", "127.0.0.1:9", "[::1]:8420", "[::1]"}) EXPECT_EQ(status(get(host)), 200) << host;
@@ -44,7 +44,7 @@ TEST(Guard, OtherSitesMayLinkToThePageButNotCallTheApi) {
 }
 
 TEST(Guard, WritesMustBeJson) {
-  Provenance request{"POST", "/api/v1/plan", "localhost", "", "", "application/json; charset=utf-8", true};
+  Provenance request{"POST", "/api/v1/plan", "localhost", "", "", "application/json; charset=utf-8", true, 1};
   EXPECT_EQ(status(request), 200);
   request.content_type = "text/plain";
   EXPECT_EQ(status(request), 415);

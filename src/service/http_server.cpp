@@ -92,7 +92,7 @@ class Session : public std::enable_shared_from_this<Session> {
     const std::string_view method(head.method_string().data(), head.method_string().size());
     const auto site = head["Sec-Fetch-Site"];
     const bool has_body = parser_->chunked() || parser_->content_length().value_or(0) > 0;
-    const Provenance from{method, target, field(http::field::host), field(http::field::origin), {site.data(), site.size()}, field(http::field::content_type), has_body};
+    const Provenance from{method, target, field(http::field::host), field(http::field::origin), {site.data(), site.size()}, field(http::field::content_type), has_body, head.count(http::field::host)};
     if (const auto refusal = refused(from, names())) return answer_and_close(error_reply(refusal->status, refusal->message, refusal->fix));
     const std::uint64_t length = parser_->content_length().value_or(0);
     if (length > shared_.options.max_upload_bytes) return answer_and_close(too_large());

@@ -108,12 +108,12 @@ void add_studies(Json& paths) {
   Json add = with_body(get_operation("addStudy", "Saves a study", reference("StudyHead")));
   add["responses"]["201"] = add["responses"]["200"];
   add["responses"].erase("200");
-  add_errors(add["responses"], {{"400", "bad input"}});
+  add_errors(add["responses"], {{"400", "bad input"}, {"503", "another program holds the file of studies"}});
   paths["/api/v1/studies"] = {{"get", get_operation("listStudies", "Saved studies, newest first", list)}, {"post", add}};
   Json one{{"parameters", parameter("id")}, {"get", get_operation("getStudy", "A study and its document", reference("Study"))},
            {"put", with_body(get_operation("replaceStudy", "Replaces a study", reference("StudyHead")))},
            {"delete", {{"operationId", "deleteStudy"}, {"summary", "Deletes a study"}, {"responses", {{"204", {{"description", "deleted"}}}}}}}};
-  for (const char* method : {"get", "put", "delete"}) add_errors(one[method]["responses"], {{"404", "no such study"}});
+  for (const char* method : {"get", "put", "delete"}) add_errors(one[method]["responses"], {{"404", "no such study"}, {"503", "another program holds the file of studies"}});
   add_errors(one["put"]["responses"], {{"409", "changed elsewhere since 'revision'"}});
   paths["/api/v1/studies/{id}"] = one;
 }

@@ -88,8 +88,13 @@ Result<StudyBody> read_study(const std::string& body) {
 
 Reply json_reply(int status, const Json& json) { return {status, "application/json", json.dump() + "\n", {}}; }
 
-/// Ours alone, or the disk's: what a client sent is 400, what failed here 500.
+/// Ours alone, or the disk's: what a client sent is 400, what failed here 500, what another program holds up 503.
 Reply storage_failed(const Error& error) {
+  if (error.message == Studies::kLocked) {
+    Reply reply = error_reply(503, error);
+    reply.headers.emplace_back("Retry-After", "1");
+    return reply;
+  }
   const bool ours = error.message.rfind("studies: ", 0) == 0;
   return error_reply(ours ? 500 : 400, error);
 }

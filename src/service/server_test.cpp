@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -202,6 +203,9 @@ TEST_F(Server, ForeignHostsOriginsAndFormsAreRefused) {
   start();
   EXPECT_EQ(raw("GET /api/v1/status HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n").status, 403);
   EXPECT_EQ(raw("GET /api/v1/status HTTP/1.0\r\n\r\n").status, 400);
+  const std::string two = "GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
+  EXPECT_EQ(raw(two).status, 400);
+  EXPECT_EQ(raw(two).data()["error"]["message"], "the request has several Host headers");
   EXPECT_EQ(call("GET", "/api/v1/status", nullptr, "Origin: http://evil.example\r\n").status, 403);
   EXPECT_EQ(call("GET", "/api/v1/status", nullptr, "Origin: null\r\n").status, 403);
   EXPECT_EQ(call("GET", "/api/v1/status", nullptr, "Sec-Fetch-Site: cross-site\r\n").status, 403);
@@ -331,6 +335,31 @@ TEST_F(Server, StudiesAreKeptOverARestart) {
   EXPECT_EQ(call("DELETE", path).status, 204);
   EXPECT_EQ(call("GET", path).status, 404);
   EXPECT_EQ(call("POST", "/api/v1/studies", {{"name", ""}, {"document", 1}}).status, 400);
+}
+
+TEST_F(Server, StudiesOutliveTheirDeletedFile) {
+  start();
+  ASSERT_EQ(call("POST", "/api/v1/studies", {{"name", "one"}, {"document", 1}}).status, 201);
+  std::filesystem::remove_all(folder_);
+  EXPECT_EQ(call("POST", "/api/v1/studies", {{"name", "two"}, {"document", 2}}).status, 201);
+  stop();
+  stop_ = false;
+  start();
+  EXPECT_EQ(call("GET", "/api/v1/studies").data()["studies"].size(), 2u);
+}
+
+TEST_F(Server, ALockedFileOfStudiesIs503AndHoldsUpNothingElse) {
+  start();
+  sqlite3* other = nullptr;
+  sqlite3_open(options_.studies.c_str(), &other);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr), SQLITE_OK);
+  const Response locked = call("POST", "/api/v1/studies", {{"name", "one"}, {"document", 1}});
+  EXPECT_EQ(locked.status, 503) << locked.body;
+  EXPECT_NE(locked.head.find("Retry-After: 1"), std::string::npos);
+  EXPECT_EQ(call("POST", "/api/v1/predict", job()).status, 200);
+  sqlite3_exec(other, "COMMIT", nullptr, nullptr, nullptr);
+  sqlite3_close(other);
+  EXPECT_EQ(call("POST", "/api/v1/studies", {{"name", "one"}, {"document", 1}}).status, 201);
 }
 
 TEST_F(Server, APortThatIsTakenIsSaid) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "studies.hpp"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <chokepoint/base/files.hpp>
@@ -16,10 +19,34 @@ namespace {
 constexpr int kSchema = 1;
 constexpr std::int64_t kMostStudies = 10000;
 constexpr std::size_t kLongestName = 200;
-constexpr int kWait_ms = 2000;  ///< for another process that writes
+constexpr int kWaitAtStart_ms = 2000;  ///< for another process that writes
+/// The same while serving: other requests stand still so long, and the client tries again.
+constexpr int kWait_ms = 50;
 
 /// "CHKP": tells our files from other programs' databases.
 constexpr int kApplication = 0x43484B50;
+
+tl::unexpected<Error> failure_of(sqlite3* file) {
+  const int code = sqlite3_errcode(file) & 0xff;  // the low byte is the kind, the rest its detail
+  if (code == SQLITE_BUSY || code == SQLITE_LOCKED) return fail(Studies::kLocked, {}, {"nothing was changed; try again in a moment"});
+  return fail("studies: " + std::string(sqlite3_errmsg(file)));
+}
+
+FileIdentity identity_of(const std::string& path) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) return {};
+  return {static_cast<std::uint64_t>(found.st_dev), static_cast<std::uint64_t>(found.st_ino)};
+}
+
+std::string log_of(const std::string& path) { return path + "-wal"; }
+
+/// What was written to the file is on the disk, not on its way there.
+void synchronise(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
 
 /// One statement with its values bound in order.
 class Statement {
@@ -44,7 +71,7 @@ class Statement {
     return code_ == SQLITE_ROW;
   }
   bool failed() const { return code_ != SQLITE_OK && code_ != SQLITE_ROW && code_ != SQLITE_DONE; }
-  tl::unexpected<Error> failure() const { return fail("studies: " + std::string(sqlite3_errmsg(file_))); }
+  tl::unexpected<Error> failure() const { return failure_of(file_); }
   std::string text(int column) const {
     const auto* at = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
     return at == nullptr ? std::string() : std::string(at, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)));
@@ -60,7 +87,7 @@ class Statement {
 
 Result<bool> execute(sqlite3* file, const char* sql) {
   if (sqlite3_exec(file, sql, nullptr, nullptr, nullptr) == SQLITE_OK) return true;
-  return fail("studies: " + std::string(sqlite3_errmsg(file)));
+  return failure_of(file);
 }
 
 Result<std::int64_t> one_number(sqlite3* file, const char* sql) {
@@ -71,7 +98,7 @@ Result<std::int64_t> one_number(sqlite3* file, const char* sql) {
 
 /// Creates what is missing, refuses what is another program's or a later version's.
 Result<bool> prepare(sqlite3* file) {
-  sqlite3_busy_timeout(file, kWait_ms);
+  sqlite3_busy_timeout(file, kWaitAtStart_ms);
   TRY_INTO(const std::int64_t application, one_number(file, "PRAGMA application_id"));
   TRY_INTO(const std::int64_t version, one_number(file, "PRAGMA user_version"));
   TRY_INTO(const std::int64_t tables, one_number(file, "SELECT count(*) FROM sqlite_master"));
@@ -125,16 +152,72 @@ Result<Studies> Studies::open(const std::string& path) {
   std::filesystem::create_directories(directory_of(path), code);
   sqlite3* file = nullptr;
   const int opened = sqlite3_open_v2(path.c_str(), &file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
-  Studies studies(file);
+  Studies studies(path, file);
   if (opened != SQLITE_OK) {
     return tl::make_unexpected(located({"cannot open the studies: " + std::string(sqlite3_errstr(opened)), {}, {}}, path));
   }
   Result<bool> prepared = prepare(file);
   if (!prepared) return tl::make_unexpected(located(std::move(prepared).error(), path));
+  sqlite3_busy_timeout(file, kWait_ms);
+  studies.main_ = identity_of(path);
+  studies.log_ = identity_of(log_of(path));
   return studies;
 }
 
-Result<std::vector<StudyHead>> Studies::list() const {
+Result<bool> Studies::present() {
+  if (file_ && identity_of(path_) == main_ && identity_of(log_of(path_)) == log_) return true;
+  const FileIdentity there = identity_of(path_);
+  Result<bool> mended = !file_ || (there != FileIdentity{} && there != main_) ? take_over() : write_anew();
+  if (mended) return true;
+  // The message's beginning tells that it was the storage.
+  Error error = std::move(mended).error();
+  if (error.message.rfind("studies: ", 0) != 0) error.message = "studies: " + error.message;
+  error.pos.file = path_;
+  if (file_) error.notes = {"the file was deleted or replaced while the server ran; what was saved is still held by the server: put the file right before the server ends"};
+  return tl::make_unexpected(std::move(error));
+}
+
+/// The file or its log was deleted or moved away. What is open still has all: it goes to a new file at the same path.
+Result<bool> Studies::write_anew() {
+  std::error_code code;
+  std::filesystem::create_directories(directory_of(path_), code);
+  const std::string anew = path_ + ".new";
+  std::filesystem::remove(anew, code);
+  Statement copy(file_.get(), "VACUUM INTO ?");
+  copy.bind(anew).next();
+  if (copy.failed()) return copy.failure();
+  synchronise(anew);
+  // The old log must not be taken for the new file's.
+  std::filesystem::remove(log_of(path_), code);
+  std::filesystem::remove(path_ + "-shm", code);
+  std::filesystem::rename(anew, path_, code);
+  if (code) return fail("studies: cannot write the file anew: " + code.message());
+  synchronise(directory_of(path_));
+  TRY_INTO(Studies opened, open(path_));
+  *this = std::move(opened);
+  return true;
+}
+
+/// Another file of studies stands at the path: it is used from now on. Studies that only the old one had are added.
+Result<bool> Studies::take_over() {
+  TRY_INTO(Studies opened, open(path_));
+  if (file_) {
+    Statement rows(file_.get(), "SELECT id, name, document, revision, created_s, changed_s FROM studies");
+    TRY_INTO([[maybe_unused]] const bool begun, execute(opened.file_.get(), "BEGIN IMMEDIATE"));
+    while (rows.next()) {
+      Statement insert(opened.file_.get(), "INSERT OR IGNORE INTO studies VALUES(?, ?, ?, ?, ?, ?)");
+      insert.bind(rows.text(0)).bind(rows.text(1)).bind(rows.text(2)).bind(rows.number(3)).bind(rows.number(4)).bind(rows.number(5)).next();
+      if (insert.failed()) return insert.failure();
+    }
+    if (rows.failed()) return rows.failure();
+    TRY_INTO([[maybe_unused]] const bool ended, execute(opened.file_.get(), "COMMIT"));
+  }
+  *this = std::move(opened);
+  return true;
+}
+
+Result<std::vector<StudyHead>> Studies::list() {
+  TRY_INTO([[maybe_unused]] const bool ready, present());
   const std::string sql = std::string(kHead) + " FROM studies ORDER BY changed_s DESC, id";
   Statement rows(file_.get(), sql.c_str());
   std::vector<StudyHead> out;
@@ -143,7 +226,8 @@ Result<std::vector<StudyHead>> Studies::list() const {
   return out;
 }
 
-Result<std::optional<SavedStudy>> Studies::find(const std::string& id) const {
+Result<std::optional<SavedStudy>> Studies::find(const std::string& id) {
+  TRY_INTO([[maybe_unused]] const bool ready, present());
   const std::string sql = std::string(kHead) + ", document FROM studies WHERE id = ?";
   Statement row(file_.get(), sql.c_str());
   if (row.bind(id).next()) return SavedStudy{head_of(row), row.text(6)};
@@ -153,6 +237,7 @@ Result<std::optional<SavedStudy>> Studies::find(const std::string& id) const {
 
 Result<StudyHead> Studies::add(const std::string& name, const std::string& document) {
   TRY_INTO([[maybe_unused]] const bool named, check_name(name));
+  TRY_INTO([[maybe_unused]] const bool ready, present());
   TRY_INTO(const std::int64_t count, one_number(file_.get(), "SELECT count(*) FROM studies"));
   if (count >= kMostStudies) return fail("10,000 studies are saved already", {}, {"delete some"});
   const std::int64_t now = std::time(nullptr);
@@ -166,6 +251,7 @@ Result<StudyHead> Studies::add(const std::string& name, const std::string& docum
 Result<Studies::Changed> Studies::replace(const std::string& id, const std::string& name, const std::string& document,
                                           std::optional<std::int64_t> revision) {
   TRY_INTO([[maybe_unused]] const bool named, check_name(name));
+  TRY_INTO([[maybe_unused]] const bool ready, present());
   // One statement both checks and writes, so that no other writer comes between.
   Statement update(file_.get(),
                    "UPDATE studies SET name = ?, document = ?, revision = revision + 1, changed_s = ? WHERE id = ? AND (? < 0 OR revision = ?)");
@@ -179,6 +265,7 @@ Result<Studies::Changed> Studies::replace(const std::string& id, const std::stri
 }
 
 Result<bool> Studies::remove(const std::string& id) {
+  TRY_INTO([[maybe_unused]] const bool ready, present());
   Statement statement(file_.get(), "DELETE FROM studies WHERE id = ?");
   statement.bind(id).next();
   if (statement.failed()) return statement.failure();

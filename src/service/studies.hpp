@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Saved studies: a name and a JSON document each, in one SQLite file. A study that was saved is on the disk: write-ahead
-// log with full synchronisation, so neither a kill nor a power cut takes it back.
+// log with full synchronisation, so neither a kill nor a power cut takes it back. A file that is deleted or moved away while
+// it is open is written anew from what is still open; another one in its place is taken, and gets what it lacks.
 #include <chokepoint/base/result.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 struct sqlite3;
@@ -27,14 +29,24 @@ struct SavedStudy {
   std::string document;  ///< JSON
 };
 
+/// A file as the disk knows it: another one under the same name differs. Zeros: there is none.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t number = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+
 class Studies {
  public:
+  /// Begins the message when another program holds the file: nothing was changed, trying again helps.
+  static constexpr const char* kLocked = "studies: another program holds the file";
+
   /// Makes the file and its folder where they are missing.
   static Result<Studies> open(const std::string& path);
 
   /// Newest first.
-  Result<std::vector<StudyHead>> list() const;
-  Result<std::optional<SavedStudy>> find(const std::string& id) const;
+  Result<std::vector<StudyHead>> list();
+  Result<std::optional<SavedStudy>> find(const std::string& id);
   Result<StudyHead> add(const std::string& name, const std::string& document);
 
   enum class Change { kDone, kMissing, kConflict };
@@ -51,8 +63,15 @@ class Studies {
   struct Close {
     void operator()(sqlite3* file) const;
   };
-  explicit Studies(sqlite3* file) : file_(file) {}
+  Studies(std::string path, sqlite3* file) : path_(std::move(path)), file_(file) {}
+  /// Whether what is open is what stands at the path; puts it right where it is not.
+  Result<bool> present();
+  Result<bool> write_anew();
+  Result<bool> take_over();
+
+  std::string path_;
   std::unique_ptr<sqlite3, Close> file_;
+  FileIdentity main_, log_;  ///< of the open file and of its write-ahead log
 };
 
 /// Where studies are kept without a word about it: $XDG_DATA_HOME or ~/.local/share.

@@ -59,6 +59,77 @@ TEST_F(SavedStudies, OtherFilesAreLeftAlone) {
   EXPECT_EQ(bookmarks.error().message, "is another program's database, expected a file of studies");
 }
 
+TEST_F(SavedStudies, SurviveTheDeletionOfTheirFileWhileOpen) {
+  const std::vector<std::vector<std::string>> deletions{{""}, {"-wal"}, {"", "-wal", "-shm"}, {"-shm", "-wal"}};
+  for (const std::vector<std::string>& parts : deletions) {
+    std::string first, second;
+    {
+      auto studies = Studies::open(file());
+      ASSERT_TRUE(studies) << format(studies.error());
+      first = studies->add("first", "1").value().id;
+      for (const std::string& part : parts) std::filesystem::remove(file() + part);
+      const auto added = studies->add("second", "2");
+      ASSERT_TRUE(added) << format(added.error());
+      second = added->id;
+      EXPECT_EQ(studies->find(first).value()->document, "1");
+    }
+    auto studies = Studies::open(file());
+    ASSERT_TRUE(studies) << format(studies.error());
+    ASSERT_TRUE(studies->find(first).value());
+    ASSERT_TRUE(studies->find(second).value());
+    EXPECT_EQ(studies->find(second).value()->document, "2");
+  }
+}
+
+TEST_F(SavedStudies, SurviveTheDeletionOfTheirFolder) {
+  auto studies = Studies::open(file());
+  const std::string id = studies->add("first", "1").value().id;
+  std::filesystem::remove_all(folder_);
+  EXPECT_EQ(studies->list().value().size(), 1u);
+  EXPECT_TRUE(Studies::open(file())->find(id).value());
+}
+
+TEST_F(SavedStudies, AnotherFileInTheirPlaceIsTakenAndGetsWhatItLacks) {
+  const std::string other = (folder_ / "other.sqlite").string();
+  std::string there;
+  { there = Studies::open(other)->add("there", "2").value().id; }
+  auto studies = Studies::open(file());
+  const std::string here = studies->add("here", "1").value().id;
+  std::filesystem::rename(other, file());
+  EXPECT_EQ(studies->find(there).value()->document, "2");
+  EXPECT_EQ(studies->find(here).value()->document, "1");
+  EXPECT_EQ(Studies::open(file())->list().value().size(), 2u);
+}
+
+TEST_F(SavedStudies, WhatIsNoDatabaseInTheirPlaceIsLeftAloneAndNothingIsLost) {
+  auto studies = Studies::open(file());
+  const std::string id = studies->add("first", "1").value().id;
+  const std::string essay = "an essay, longer than a database's header would be: " + std::string(200, 'x');
+  std::filesystem::remove(file());
+  ASSERT_TRUE(write_text_file(file(), essay));
+  const auto refused = studies->add("second", "2");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "studies: file is not a database");
+  EXPECT_EQ(refused.error().pos.file, file());
+  EXPECT_EQ(read_text_file(file()).value(), essay);
+  std::filesystem::remove(file());
+  EXPECT_EQ(studies->find(id).value()->document, "1");
+}
+
+TEST_F(SavedStudies, AnotherProgramsLockIsSaidAndChangesNothing) {
+  auto studies = Studies::open(file());
+  sqlite3* other = nullptr;
+  sqlite3_open(file().c_str(), &other);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr), SQLITE_OK);
+  const auto refused = studies->add("first", "1");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, Studies::kLocked);
+  sqlite3_exec(other, "COMMIT", nullptr, nullptr, nullptr);
+  sqlite3_close(other);
+  EXPECT_TRUE(studies->list().value().empty());
+  EXPECT_TRUE(studies->add("first", "1"));
+}
+
 /// A process saves studies as fast as it can and says which are saved; it is killed in the middle, again and again. Every
 /// study that it had said to be saved is there afterwards, whole.
 TEST_F(SavedStudies, NoneIsLostToAKillInTheMiddleOfAWrite) {
