@@ -2,6 +2,7 @@
 #include "simulate_options.hpp"
 
 #include <chokepoint/base/files.hpp>
+#include <chokepoint/report/picture.hpp>
 #include <chokepoint/report/simulate_view.hpp>
 #include <fmt/format.h>
 
@@ -19,6 +20,11 @@ bool ends_with(const std::string& text, std::string_view end) {
 Result<bool> write_checked(const std::string& path, const std::string& content, std::span<const std::string> inputs) {
   TRY_INTO([[maybe_unused]] const bool safe, check_output(path, inputs));
   return write_text_file(path, ends_with(path, ".gz") ? report::gzipped(content) : content);
+}
+
+Result<bool> write_picture(const std::string& path, std::string svg, std::span<const std::string> inputs) {
+  TRY_INTO(const std::string picture, report::picture_for(path, std::move(svg)));
+  return write_checked(path, picture, inputs);
 }
 
 /// One file with all ranks, or where the name says {rank} one file for each.
@@ -62,9 +68,9 @@ void add_simulate_options(CLI::App& command, SimulateFlags& flags) {
       ->allow_extra_args(false);
   command.add_option("--steps", flags.steps, "steps drawn to tell the spread of step times and the cost of each imperfection")->check(CLI::Range(1, 10000));
   command.add_option("--timeline", flags.timeline, "write the simulated step as a trace: out.json.gz, all ranks in one file for Perfetto, or out.{rank}.json.gz, a file for each rank as chokepoint diagnose reads them");
-  command.add_option("--pipeline-svg", flags.pipeline_svg, "draw the simulated passes of each pipeline stage");
+  command.add_option("--pipeline-svg", flags.pipeline_svg, "draw the simulated passes of each pipeline stage; a name that ends in .png gets a PNG");
   command.add_option("--chakra", flags.chakra, "write the simulated step as Chakra execution traces, one file for each rank: step.{rank}.et; one for each kind of rank where there are more than 1,024");
-  command.add_option("--links-svg", flags.links_svg, "draw how full the busiest links are in the course of the simulated step");
+  command.add_option("--links-svg", flags.links_svg, "draw how full the busiest links are in the course of the simulated step; a name that ends in .png gets a PNG");
 }
 
 Result<Simulation> run_simulation(const simulate::Predictor& predictor, const simulate::Prediction& prediction, const SimulateFlags& flags,
@@ -94,13 +100,13 @@ Result<Simulation> run_simulation(const simulate::Predictor& predictor, const si
     TRY_INTO([[maybe_unused]] const bool written, write_timeline(predictor.job(), s.step, flags.timeline, inputs));
   }
   if (!flags.pipeline_svg.empty()) {
-    TRY_INTO([[maybe_unused]] const bool written, write_checked(flags.pipeline_svg, report::pipeline_svg(s.step), inputs));
+    TRY_INTO([[maybe_unused]] const bool written, write_picture(flags.pipeline_svg, report::pipeline_svg(s.step), inputs));
   }
   if (!flags.chakra.empty()) {
     TRY_INTO([[maybe_unused]] const bool written, write_chakra(s.step, flags.chakra, inputs));
   }
   if (!flags.links_svg.empty()) {
-    TRY_INTO([[maybe_unused]] const bool written, write_checked(flags.links_svg, report::links_svg(s.step), inputs));
+    TRY_INTO([[maybe_unused]] const bool written, write_picture(flags.links_svg, report::links_svg(s.step), inputs));
   }
   return s;
 }
