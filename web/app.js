@@ -183,13 +183,12 @@ function ask(kind, both = false) {
 }
 function askWhatIf() {
   const s = state[state.active], request = jobRequest({...s, price: 0}, null), options = {...request.options, ...whatIfOptions(s, changesOf(s)), page: "whole"};
-  delete options.lang;
   if (s.strategy) options.strategy = s.strategy;
   if (s.price) options.price = s.price;
   questions.whatif.ask("whatif", {...request, options}, drawWhatIf);
 }
 function wiringRequest() {
-  const files = filesOf(["wiring"]), names = Object.keys(files), options = {};
+  const files = filesOf(["wiring"]), names = Object.keys(files), options = {lang: reader.lang};
   if (state.wiring.expect) options.expect = [state.wiring.expect];
   if (names.length && state[state.active].accelerator) options.accelerator = state[state.active].accelerator;
   if (!names.length) options.hosts = state.wiring.hosts;
@@ -222,7 +221,7 @@ async function reports(kind) {
     request = jobRequest(s, price);
     if (s.strategy) request.options.strategy = s.strategy;
     if (state.tab === "plan") { operation = s.strategy ? "predict" : "plan"; const change = changesOf(s); if (change.length) request.options.change = change; }
-    else { Object.assign(request.options, whatIfOptions(s, changesOf(s))); delete request.options.lang; }
+    else { Object.assign(request.options, whatIfOptions(s, changesOf(s))); }
   } else if (state.tab === "wiring") {
     request = wiringRequest();
   } else {

@@ -255,8 +255,9 @@ Result<std::string> run(const WhatIfOptions& o, const CommonOptions& common, int
   }
   if (!fits(study)) code = 1;
   if (!study.left_out.empty()) code = 4;
+  const report::Words& words = report::Words::of(common.lang);
   return write_reports(o.files,
-                       {[&](report::PageForm form) { return report::whatif_html(study, form); }, [&] { return report::whatif_markdown(study); },
+                       {[&](report::PageForm form) { return report::whatif_html(study, form, words); }, [&] { return report::whatif_markdown(study, words); },
                         [&] { return report::whatif_csv(study); }},
                        [&] {
                          return with_settings(common.json

@@ -6,6 +6,7 @@
 #include <chokepoint/plan/plan.hpp>
 #include <chokepoint/report/fabric_svg.hpp>
 #include <chokepoint/report/pages.hpp>
+#include <chokepoint/report/picture.hpp>
 #include <chokepoint/wiring/wiring.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -206,7 +207,8 @@ Result<bool> write_export(const assemble::Assembly& assembly, const std::vector<
   if (kind == "fabric-svg") {
     const std::string picture = report::fabric_svg(assembly, found);
     if (picture.empty()) return fail("no file shows the switches between the hosts, so there are none to draw", {}, {"add the output of ibnetdiscover, or Slurm's topology.conf"});
-    return write_text_file(path, picture);
+    TRY_INTO(const std::string file, report::picture_for(path, picture));
+    return write_text_file(path, file);
   }
   if (kind == "slurm") {
     TRY_INTO(const std::string text, assemble::to_slurm(assembly));
@@ -239,7 +241,7 @@ int exit_code(const report::WiringReport& report, const WiringOptions& options) 
 
 std::string printed(const report::WiringReport& report, const CommonOptions& common) {
   if (common.json) return report::wiring_json(report);
-  const report::Style style = report::terminal_style();
+  const report::Style style = report::terminal_style(common.lang);
   std::string text;
   if (!common.quiet || report.expected.empty()) text = report::wiring_text(report, style, common.quiet);
   for (const report::ExpectedTable& table : report.expected) text += report::expected_text(table, style);
@@ -273,7 +275,10 @@ Result<Outcome> run(const WiringOptions& options, const CommonOptions& common) {
   if (!options.svg.empty()) {
     if (report.assembly.cluster.hosts.empty()) return fail("no file describes a host, so there is none to draw");
     TRY_INTO([[maybe_unused]] const bool safe, check_output(options.svg, with_files_they_name(options.inputs)));
-    TRY_INTO([[maybe_unused]] const bool written, write_text_file(options.svg, options.anonymise ? names.apply(report::wiring_svg(report.assembly.cluster)) : report::wiring_svg(report.assembly.cluster)));
+    std::string drawn = report::wiring_svg(report.assembly.cluster);
+    if (options.anonymise) drawn = names.apply(drawn);
+    TRY_INTO(const std::string picture, report::picture_for(options.svg, std::move(drawn)));
+    TRY_INTO([[maybe_unused]] const bool written, write_text_file(options.svg, picture));
   }
   if (!options.exports.empty()) {
     assemble::Assembly named = report.assembly;
@@ -285,8 +290,9 @@ Result<Outcome> run(const WiringOptions& options, const CommonOptions& common) {
   }
   Outcome outcome;
   outcome.code = exit_code(report, options);
+  const report::Words& words = report::Words::of(common.lang);
   const auto hidden = [&](std::string_view text) { return options.anonymise ? names.apply(text) : std::string(text); };
-  TRY_INTO(outcome.text, write_reports(options.files, {[&](report::PageForm form) { return report::wiring_html(report, hidden, form); }, [&] { return hidden(report::wiring_markdown(report)); }, [&] { return hidden(report::wiring_csv(report)); }},
+  TRY_INTO(outcome.text, write_reports(options.files, {[&](report::PageForm form) { return report::wiring_html(report, hidden, form, words); }, [&] { return hidden(report::wiring_markdown(report, words)); }, [&] { return hidden(report::wiring_csv(report)); }},
                                        [&] { return hidden(printed(report, common)); }));
   return outcome;
 }
@@ -296,14 +302,14 @@ Result<Outcome> run(const WiringOptions& options, const CommonOptions& common) {
 void add_wiring(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<WiringOptions>();
   CLI::App* command = app.add_subcommand("wiring", "Import, draw and check a host or cluster; the collectives it should give");
-  add_common(*command, common);
+  add_common(*command, common, Speaks::kEnglishAndRussian);
   command->add_option("inputs", options->inputs, "what the cluster's tools printed (any mix; docs/formats/wiring.md), a cluster file, or a catalogue host");
   add_live_options(*command, options->live);
   command->add_option("--accelerator", options->accelerator, "catalogue name of the GPUs, where the files do not say it");
   command->add_option("--nic", options->nic, "catalogue name of the NICs near the GPUs");
   command->add_option("--hosts", options->hosts, "number of such hosts")->check(CLI::Range(1, 1 << 20));
   command->add_option("--fabric", options->fabric, "catalogue name of what joins the hosts");
-  command->add_option("--svg", options->svg, "also draw the first host into this file");
+  command->add_option("--svg", options->svg, "also draw the first host into this file; a name that ends in .png gets a PNG");
   command->add_option("--expect", options->expect, "all_reduce, all_gather, ...: the nccl-tests table this wiring should give; beside a measured one when its file is among the inputs");
   command->add_option("--job", options->job.file, "job file: what each finding costs a step of it");
   command->add_option("--strategy", options->job.values.strategy, "strategy of that job; the best one when left out");

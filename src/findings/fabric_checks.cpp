@@ -133,9 +133,9 @@ void check_islands(Collector& out, const FabricGraph& graph, const FabricShape& 
   if (planes) return;
   std::string words;
   for (const auto& [component, names] : hosts) {
-    if (words.size() < 200) words += fmt::format("{}{} hosts", words.empty() ? "" : ", ", names.size());
+    if (words.size() < 200) words += fmt::format("{}{}", words.empty() ? "" : ", ", names.size());
   }
-  out.add("fabric-islands", file, fmt::format("{} islands: {}", hosts.size(), words), {{file, 0, 0}});
+  out.add("fabric-islands", file, fmt::format("{} islands of hosts: {}", hosts.size(), words), {{file, 0, 0}});
 }
 
 /// Adapters of a host in name order: position k of most hosts goes to the same leaf within one group of hosts.

@@ -46,9 +46,10 @@ std::string script_text(const Json& json) {
 
 /// Sentences in the data; what programs compare (kinds, names of classes, strategies) stays.
 void translate(Json& value, const Words& words) {
-  static constexpr std::array<std::string_view, 15> kSentences{
+  static constexpr std::array<std::string_view, 18> kSentences{
       "where",     "change",      "reason", "assumptions", "suspect", "what",   "remedy", "differences",
-      "would_fit", "choke_point", "notes",  "evidence",    "link",    "family", "cause"};
+      "would_fit", "choke_point", "notes",  "evidence",    "link",    "family", "cause",
+      "fix",       "unknown",     "text"};
   if (words.entries().empty()) return;
   const auto text = [&words](Json& v) {
     if (v.is_string()) v = words(v.get_ref<const std::string&>());

@@ -274,7 +274,7 @@ TEST(WiringPage, NamesTheDearestFindingAndCarriesTheMap) {
   EXPECT_THAT(
       page,
       HasSubstr(
-          "<h1>1 critical finding; the dearest: GPU3, link &lt;5&gt; is down, costs 500 ms of 2.00 s a step.</h1>"));
+          "<h1>1 critical finding; the dearest: GPU3, link &lt;5&gt; is down, costs 500 ms of a step of 2.00 s.</h1>"));
   const Json data = data_of(page);
   EXPECT_THAT(data["svg"].get<std::string>(), HasSubstr("data-device=\"GPU3\""));
   pugi::xml_document map;

@@ -20,16 +20,16 @@ constexpr std::size_t kMaxPairsShown = 24;
 
 const Device& device_at(const Host& host, int index) { return host.devices[static_cast<std::size_t>(index)]; }
 
-std::string line_rate(double bytes_per_s) { return bytes_per_s > 0 ? fmt::format("{:g} Gb/s", bytes_per_s * 8 / 1e9) : "rate unknown"; }
+std::string line_rate(double bytes_per_s, const Style& style) { return bytes_per_s > 0 ? fmt::format("{:g} Gb/s", bytes_per_s * 8 / 1e9) : style.say("rate unknown"); }
 
-std::string nic_summary(const Host& host) {
+std::string nic_summary(const Host& host, const Style& style) {
   const std::vector<int> nics = compute_nics(host);
-  if (nics.empty()) return "no NIC";
+  if (nics.empty()) return style.say("no NIC");
   std::set<double> rates;
   for (const int nic : nics) rates.insert(device_at(host, nic).line_bytes_per_s);
-  std::string text = fmt::format("{} NIC{}", nics.size(), nics.size() == 1 ? "" : "s");
-  if (rates.size() == 1) text += fmt::format(" x {}", line_rate(*rates.begin()));
-  if (host.nics().size() > nics.size()) text += fmt::format(" (and {} away from the GPUs)", host.nics().size() - nics.size());
+  std::string text = style.say(nics.size() == 1 ? "{} NIC" : "{} NICs", {std::to_string(nics.size())});
+  if (rates.size() == 1) text += fmt::format(" x {}", line_rate(*rates.begin(), style));
+  if (host.nics().size() > nics.size()) text += " " + style.say("(and {} away from the GPUs)", {std::to_string(host.nics().size() - nics.size())});
   return text;
 }
 
@@ -70,7 +70,7 @@ std::string TextDrawing::label(const TreeNode& tree) const {
       text += "  " + pad_right(link_words(link), 14) + pad_left(format_rate(link.bandwidth.effective()), 10);
     }
   }
-  if (device.kind == DeviceKind::kNic) text += "   port " + line_rate(device.line_bytes_per_s);
+  if (device.kind == DeviceKind::kNic) text += "   " + style_.say("port {}", {line_rate(device.line_bytes_per_s, style_)});
   if (device.kind == DeviceKind::kNic && !device.model.empty()) text += "  " + style_.dim(device.model);
   return text;
 }
@@ -101,18 +101,19 @@ void TextDrawing::gpu_links(std::string& out) {
       if (first == nullptr) first = &link;
     }
     if (first == nullptr) continue;
-    out += fmt::format("  {}  {}: {}, {} each{}\n", style_.bold("NVSwitch"), short_list(members), link_words(*first),
-                       format_rate(first->bandwidth.effective()), equal ? "" : " (the first; others differ)");
-    if (host_.nvlink_domain_hosts > 1) out += fmt::format("            one NVLink domain over {} hosts\n", host_.nvlink_domain_hosts);
+    const std::string each = style_.say("{} each", {format_rate(first->bandwidth.effective())});
+    out += fmt::format("  {}  {}: {}, {}{}\n", style_.bold("NVSwitch"), short_list(members), link_words(*first), each, equal ? "" : " " + style_.say("(the first; others differ)"));
+    if (host_.nvlink_domain_hosts > 1) out += "            " + style_.say("one NVLink domain over {} hosts", {std::to_string(host_.nvlink_domain_hosts)}) + "\n";
   }
   for (const LinkGroup& group : direct_gpu_links(host_)) {
     std::string pairs;
     for (std::size_t i = 0; i < group.pairs.size() && i < kMaxPairsShown; ++i) {
       pairs += fmt::format(" {}-{}", group.pairs[i].first, group.pairs[i].second);
     }
-    if (group.pairs.size() > kMaxPairsShown) pairs += fmt::format(" and {} more", group.pairs.size() - kMaxPairsShown);
+    if (group.pairs.size() > kMaxPairsShown) pairs += " " + style_.say("and {} more", {std::to_string(group.pairs.size() - kMaxPairsShown)});
     const char* kind = group.kind == LinkKind::kXgmi ? "xGMI" : "NVLink";
-    out += fmt::format("  {}  {} link{} = {}:{}\n", style_.bold(kind), group.width, group.width == 1 ? " " : "s", format_rate(group.bytes_per_s), pairs);
+    const std::string links = style_.say(group.width == 1 ? "{} link" : "{} links", {std::to_string(group.width)}) + (group.width == 1 ? " " : "");
+    out += fmt::format("  {}  {} = {}:{}\n", style_.bold(kind), links, format_rate(group.bytes_per_s), pairs);
   }
 }
 
@@ -125,7 +126,7 @@ void TextDrawing::sockets(std::string& out) {
     assumed = assumed || link.bandwidth.origin.compare(0, 8, "assumed:") == 0;
   }
   for (const double rate : rates) {
-    out += fmt::format("  {}  {} for PCIe traffic between NUMA nodes{}\n", style_.bold("Sockets"), format_rate(rate), assumed ? ", assumed" : "");
+    out += fmt::format("  {}  {}{}\n", style_.bold(style_.say("Sockets")), style_.say("{} for PCIe traffic between NUMA nodes", {format_rate(rate)}), assumed ? ", " + style_.say("assumed") : "");
   }
 }
 
@@ -150,10 +151,10 @@ void TextDrawing::matrix(std::string& out) {
   if ((gpus.size() + host_.nics().size()) * kMatrixCell <= space) {
     for (const int nic : host_.nics()) columns.push_back(nic);
   } else if (gpus.size() * kMatrixCell > space) {
-    out += "  Paths: too many to print; --json has them\n";
+    out += "  " + style_.say("Paths: too many to print; --json has them") + "\n";
     return;
   }
-  out += "  " + pad_right("Paths", 7);
+  out += "  " + pad_right(style_.say("Paths"), 7);
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const bool gpu = i < gpus.size();
     out += style_.dim(pad_right(fmt::format("{}{}", gpu ? "G" : "N", gpu ? i : i - gpus.size()), kMatrixCell));
@@ -166,23 +167,23 @@ void TextDrawing::matrix(std::string& out) {
   }
 }
 
-std::string title(const HostGroup& group) {
+std::string title(const HostGroup& group, const Style& style) {
   const Host& host = group.host;
-  std::string text = host.gpus().empty() ? std::string("GPUs unknown") : fmt::format("{} x {}", host.gpus().size(), host.accelerator.empty() ? "GPU of unknown kind" : host.accelerator);
-  text += fmt::format(" \u00b7 {}", nic_summary(host));
-  if (!host.peer_to_peer) text += " \u00b7 no peer-to-peer over PCIe";
-  if (!host.gpudirect_rdma) text += " \u00b7 no GPUDirect RDMA";
+  std::string text = host.gpus().empty() ? style.say("GPUs unknown") : fmt::format("{} x {}", host.gpus().size(), host.accelerator.empty() ? style.say("GPU of unknown kind") : host.accelerator);
+  text += fmt::format(" \u00b7 {}", nic_summary(host, style));
+  if (!host.peer_to_peer) text += " \u00b7 " + style.say("no peer-to-peer over PCIe");
+  if (!host.gpudirect_rdma) text += " \u00b7 " + style.say("no GPUDirect RDMA");
   return text;
 }
 
-std::string fabric_words(const Cluster& cluster) {
+std::string fabric_words(const Cluster& cluster, const Style& style) {
   const Fabric& fabric = cluster.fabric;
-  std::string text = fmt::format("{} hosts, {}", cluster.host_count(), name(fabric.kind));
+  std::string text = style.say("{} hosts", {std::to_string(cluster.host_count())}) + ", " + style.say(name(fabric.kind));
   if (fabric.kind == FabricKind::kNone) return text;
   text += fmt::format(", {}", name(fabric.transport));
-  if (fabric.hosts_per_leaf > 0) text += fmt::format(", {} hosts per leaf", fabric.hosts_per_leaf);
-  text += fabric.oversubscription > 1 ? fmt::format(", {:g}:1 oversubscribed", fabric.oversubscription) : ", non-blocking";
-  if (fabric.node_measured_bytes_per_s) text += fmt::format(", measured {} per host", format_rate(*fabric.node_measured_bytes_per_s));
+  if (fabric.hosts_per_leaf > 0) text += ", " + style.say("{} hosts per leaf", {std::to_string(fabric.hosts_per_leaf)});
+  text += ", " + (fabric.oversubscription > 1 ? style.say("{}:1 oversubscribed", {fmt::format("{:g}", fabric.oversubscription)}) : style.say("non-blocking"));
+  if (fabric.node_measured_bytes_per_s) text += ", " + style.say("measured {} per host", {format_rate(*fabric.node_measured_bytes_per_s)});
   return text;
 }
 
@@ -190,9 +191,9 @@ void add_notes(std::string& out, const Cluster& cluster, const Style& style) {
   std::vector<Note> notes = cluster.notes;
   for (const HostGroup& group : cluster.hosts) notes.insert(notes.end(), group.host.notes.begin(), group.host.notes.end());
   if (notes.empty()) return;
-  out += style.bold(fmt::format("Not known or assumed ({})", notes.size())) + "\n";
+  out += style.bold(style.say("Not known or assumed ({})", {std::to_string(notes.size())})) + "\n";
   for (const Note& note : notes) {
-    out += "  - " + note.text;
+    out += "  - " + style.say(note.text);
     if (note.pos.line > 0) out += style.dim(fmt::format("  ({}:{})", note.pos.file, note.pos.line));
     out += "\n";
   }
@@ -205,7 +206,7 @@ std::string wiring_text(const Cluster& cluster, const Style& style, bool quiet) 
   for (const HostGroup& group : cluster.hosts) {
     out += style.bold(group.host.name.empty() ? cluster.name : group.host.name);
     if (group.count > 1) out += fmt::format(" x {}", group.count);
-    out += "  " + title(group) + "\n\n";
+    out += "  " + title(group, style) + "\n\n";
     TextDrawing drawing(group.host, style);
     drawing.tree(out);
     out += "\n";
@@ -215,20 +216,20 @@ std::string wiring_text(const Cluster& cluster, const Style& style, bool quiet) 
     drawing.matrix(out);
     out += "\n";
   }
-  if (cluster.host_count() > 1) out += style.bold("Fabric") + "  " + fabric_words(cluster) + "\n\n";
+  if (cluster.host_count() > 1) out += style.bold(style.say("Fabric")) + "  " + fabric_words(cluster, style) + "\n\n";
   if (!quiet) add_notes(out, cluster, style);
   return out;
 }
 
 std::string expected_text(const ExpectedTable& table, const Style& style) {
-  std::string out = style.bold(fmt::format("# {}: {} ranks on {} host{}, {}", collective::name(table.op), table.group.ranks, table.group.hosts(),
-                                           table.group.hosts() == 1 ? "" : "s", table.accelerator)) + "\n";
+  std::string out = style.bold("# " + style.say(table.group.hosts() == 1 ? "{}: {} ranks on {} host, {}" : "{}: {} ranks on {} hosts, {}",
+                                            {std::string(collective::name(table.op)), std::to_string(table.group.ranks), std::to_string(table.group.hosts()), table.accelerator})) + "\n";
   out += fmt::format("# {:>12} {:>12} {:>6} {:>11} {:>8} {:>8}  {:<14} {:>10}  {}\n", "size", "count", "type", "time", "algbw", "busbw", table.measured_file.empty() ? "algorithm" : "measured reached  algorithm",
                      "floor", "limit");
   out += fmt::format("# {:>12} {:>12} {:>6} {:>11} {:>8} {:>8}  {:<14} {:>10}\n", "(B)", "(elements)", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)");
   constexpr double kBytesPerFloat = 4;
   const bool measured = !table.measured_file.empty();
-  if (measured) out += "# measured: " + table.measured_file + "\n";
+  if (measured) out += "# " + style.say("measured") + ": " + table.measured_file + "\n";
   for (const ExpectedTable::Row& row : table.rows) {
     const collective::Cost& cost = row.cost;
     const double algorithm_rate = cost.time_s > 0 ? row.bytes / cost.time_s : 0;
@@ -241,7 +242,7 @@ std::string expected_text(const ExpectedTable& table, const Style& style) {
     }
     out += fmt::format("  {:>12.0f} {:>12.0f} {:>6} {:>11.1f} {:>8.2f} {:>8.2f}  {}{:<14} {:>10.1f}  {}\n", row.bytes, row.bytes / kBytesPerFloat, "float",
                        cost.time_s * 1e6, algorithm_rate / 1e9, cost.bus_bytes_per_s / 1e9, reached, fmt::format("{}/{}", cost.algorithm, cost.protocol),
-                       cost.floor_s * 1e6, cost.limit == collective::LimitKind::kLatency ? std::string("latency") : std::string(cost.where));
+                       cost.floor_s * 1e6, cost.limit == collective::LimitKind::kLatency ? style.say("latency") : style.say(cost.where));
   }
   return out + "\n";
 }

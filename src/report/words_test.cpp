@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chokepoint/base/files.hpp>
+#include <chokepoint/findings/findings.hpp>
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <regex>
 #include <set>
@@ -50,9 +52,29 @@ TEST(Words, EveryTranslationTakesTheValuesOfItsText) {
 std::set<std::string> texts_in(const std::string& file, const std::string& call) {
   const std::string source = read_text_file(std::string(CHOKEPOINT_SOURCE_DIR) + "/src/report/" + file).value_or("");
   EXPECT_FALSE(source.empty()) << file;
-  const std::regex pattern(call + "\\(\"((?:[^\"\\\\]|\\\\.)*)\"");
+  const std::string text = "\"((?:[^\"\\\\]|\\\\.)*)\"";
   std::set<std::string> found;
+  const std::regex pattern(call + "\\(" + text);
   for (std::sregex_iterator at(source.begin(), source.end(), pattern), end; at != end; ++at) found.insert((*at)[1]);
+  // One of two, by a condition: say(count == 1 ? "{} rank" : "{} ranks", ...).
+  const std::regex either(call + "\\([^\"\n]{1,60}\\? " + text + "\\s*: " + text);
+  for (std::sregex_iterator at(source.begin(), source.end(), either), end; at != end; ++at) found.insert({(*at)[1], (*at)[2]});
+  return found;
+}
+
+/// Sentences that a lower module composes: literals of `calls`, with {} for what varies. Pieces that follow others begin
+/// with a sign (": ...", "; ..."); lists of names and figures ("{}{} x{}") are no sentences.
+std::set<std::string> composed_in(const std::string& file, const std::string& calls) {
+  const std::string source = read_text_file(std::string(CHOKEPOINT_SOURCE_DIR) + "/src/" + file).value_or("");
+  EXPECT_FALSE(source.empty()) << file;
+  const std::regex pattern("(?:" + calls + ")\"((?:[^\"\\\\]|\\\\.)*)\"");
+  static const std::regex form("\\{:[^}]*\\}"), word("[a-z]{3,}"), item("^\\{\\}\\{\\}");
+  std::set<std::string> found;
+  for (std::sregex_iterator at(source.begin(), source.end(), pattern), end; at != end; ++at) {
+    std::string text = std::regex_replace((*at)[1].str(), form, "{}");
+    for (std::size_t quote = text.find("\\\""); quote != std::string::npos; quote = text.find("\\\"")) text.erase(quote, 1);
+    if (std::regex_search(text, word) && text.find(' ') != std::string::npos && !std::regex_search(text, item)) found.insert(text);
+  }
   return found;
 }
 
@@ -62,6 +84,14 @@ TEST(Words, EveryTextOfThePagesAndViewsIsInTheCatalogue) {
   for (const auto& [file, call] : std::vector<std::pair<std::string, std::string>>{{"page_charts.js", "T"},
                                                                                    {"page_prediction.js", "T"},
                                                                                    {"page_prediction.js", "section"},
+                                                                                   {"page_whatif.js", "T"},
+                                                                                   {"page_whatif.js", "section"},
+                                                                                   {"page_wiring.js", "T"},
+                                                                                   {"page_wiring.js", "section"},
+                                                                                   {"wiring_view.cpp", "say"},
+                                                                                   {"wiring_findings.cpp", "say"},
+                                                                                   {"wiring_pages.cpp", "words"},
+                                                                                   {"whatif_pages.cpp", "words"},
                                                                                    {"page_diagnose.js", "T"},
                                                                                    {"page_diagnose.js", "section"},
                                                                                    {"prediction_parts.cpp", "say"},
@@ -84,6 +114,52 @@ TEST(Words, EveryTextOfThePagesAndViewsIsInTheCatalogue) {
       EXPECT_TRUE(russian().entries().contains(text) || same.contains(text)) << file << ": " << text;
     }
   }
+}
+
+TEST(Words, EveryFixOfTheFindingsIsInTheCatalogue) {
+  for (const findings::Check& check : findings::catalogue()) EXPECT_TRUE(russian().entries().contains(check.fix)) << check.id << ": " << check.fix;
+}
+
+TEST(Words, EverySentenceOfTheFindingsIsInTheCatalogue) {
+  // Parts of sentences whose whole forms stand in the catalogue.
+  const std::set<std::string> parts{"network Socket{}{}", "{} GPUs share {} NIC{} ({})", "{} ordered pairs of {} GPUs without peer access{}",
+                                    "{} of {} connections over the network go without GPUDirect RDMA (\"{}\"){}", ", {} connections via NET/Socket",
+                                    "; the log says \"{}\""};
+  std::set<std::string> sentences;
+  for (const char* file : {"fabric", "link", "log", "path", "table", "topology_file"})
+    sentences.merge(composed_in(std::string("findings/") + file + "_checks.cpp", "fmt::format\\(|what \\+ |what \\+= |words \\+ "));
+  EXPECT_GT(sentences.size(), 50u);
+  for (const std::string& text : sentences) {
+    const bool follows = text.front() == ':' || text.front() == ';' || text.front() == ' ';
+    EXPECT_TRUE(parts.contains(text) || russian().entries().contains(follows ? "{}" + text : text)) << text;
+  }
+}
+
+TEST(Words, EveryNoteAboutWiringFilesIsInTheCatalogue) {
+  std::set<std::string> notes;
+  const std::string folder = std::string(CHOKEPOINT_SOURCE_DIR) + "/src/";
+  for (const char* module : {"wiring", "assemble"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder + module)) {
+      const std::string name = entry.path().filename().string();
+      if (entry.path().extension() != ".cpp" || name.find("_test") != std::string::npos) continue;
+      notes.merge(composed_in(std::string(module) + "/" + name, "notes\\.push_back\\(\\{(?:fmt::format\\()?|[^a-z_]note\\((?:fmt::format\\()?|contradict\\((?:fmt::format\\()?|"
+                                                                "unknown\\.push_back\\((?:fmt::format\\()?|contradictions\\.push_back\\(\\{fmt::format\\("));
+    }
+  }
+  EXPECT_GT(notes.size(), 80u);
+  for (const std::string& text : notes) {
+    // "repaired: " and "measured: " begin notes whose rest has entries of its own.
+    const bool begins = text.back() == ' ';
+    EXPECT_TRUE(russian().entries().contains(begins ? text + "{}" : text)) << text;
+  }
+}
+
+TEST(Words, EveryNoteOfAChangeIsInTheCatalogue) {
+  std::set<std::string> notes;
+  for (const char* file : {"apply", "apply_real", "rewire"})
+    notes.merge(composed_in(std::string("whatif/") + file + ".cpp", "notes\\.push_back\\(\\{(?:fmt::format\\()?"));
+  EXPECT_GT(notes.size(), 10u);
+  for (const std::string& text : notes) EXPECT_TRUE(russian().entries().contains(text)) << text;
 }
 
 }  // namespace

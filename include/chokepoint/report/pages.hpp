@@ -64,8 +64,8 @@ std::string log_csv(const diagnose::LogReport& report);
 
 /// `renamed` is applied to every text of the page that comes from the files, not to its script.
 std::string wiring_html(const WiringReport& report, const std::function<std::string(std::string_view)>& renamed = {},
-                        PageForm form = PageForm::kFile);
-std::string wiring_markdown(const WiringReport& report);
+                        PageForm form = PageForm::kFile, const Words& words = Words::english());
+std::string wiring_markdown(const WiringReport& report, const Words& words = Words::english());
 /// One line per finding.
 std::string wiring_csv(const WiringReport& report);
 

@@ -27,6 +27,8 @@ struct Findings {
 inline constexpr std::size_t kFarthestShown = 20;
 /// One page without outside references: pictures, tables that sort and filter, the farthest rows with their bill.
 std::string validation_html(const Findings& findings, const std::string& files);
+/// Its tables without pictures: every group and every row.
+std::string validation_markdown(const Findings& findings);
 
 std::string fits_text(const validate::FitReport& report, const Style& style);
 std::string fits_json(const validate::FitReport& report);
