@@ -95,11 +95,51 @@ function clip(s, px, strong = false) {
 }
 const txt = (x, y, s, cls = "", anchor = "start") => `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" class="${cls}" text-anchor="${anchor}">${esc(s)}</text>`;
 
+// Pictures as files: the SVG with the colours and letters that it has on the page, or its pixels, twice as fine.
+const drawnStyles = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity", "opacity", "font-size", "font-weight", "font-family", "text-anchor", "paint-order"];
+function standalone(svg) {
+  const copy = svg.cloneNode(true), from = [svg, ...svg.querySelectorAll("*")], to = [copy, ...copy.querySelectorAll("*")];
+  from.forEach((n, i) => {
+    const style = getComputedStyle(n);
+    for (const name of drawnStyles) { const v = style.getPropertyValue(name); if (v && v !== "none" || name === "fill") to[i].style.setProperty(name, v); }
+    for (const name of ["class", "tabindex", "data-tip", "role", "aria-label", "aria-labelledby"]) to[i].removeAttribute(name);
+  });
+  copy.querySelectorAll("style").forEach(n => n.remove());
+  const {width, height} = svg.viewBox.baseVal, card = getComputedStyle(document.documentElement).getPropertyValue("--card").trim() || "#fff";
+  const hatch = document.getElementById("hatch");
+  if (hatch && /#hatch/.test(copy.innerHTML)) copy.insertAdjacentHTML("afterbegin", `<defs>${hatch.outerHTML.replace(/var\(--card\)/g, card)}</defs>`);
+  copy.insertAdjacentHTML("afterbegin", `<rect width="${width}" height="${height}" fill="${card}"/>`);
+  copy.setAttribute("width", width); copy.setAttribute("height", height);
+  copy.style.cssText = "";
+  return {text: new XMLSerializer().serializeToString(copy), width, height};
+}
+function saveFile(name, blob) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+function savePicture(svg, title, kind) {
+  const {text, width, height} = standalone(svg), name = title.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "") + "." + kind;
+  if (kind === "svg") return saveFile(name, new Blob([text], {type: "image/svg+xml"}));
+  const image = new Image(), canvas = document.createElement("canvas"), scale = Math.min(2, 16384 / Math.max(width, height));
+  canvas.width = Math.round(width * scale); canvas.height = Math.round(height * scale);
+  image.onload = () => { canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height); canvas.toBlob(blob => saveFile(name, blob), "image/png"); };
+  image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(text);
+}
+// The two buttons of a picture; they show while pointer or focus is inside its place.
+function savable(place, title) {
+  const box = el(`<div class="save">${["svg", "png"].map(k => `<button type="button" data-save="${k}" aria-label="${esc(T("save as {}: {}", k.toUpperCase(), title))}">${k.toUpperCase()}</button>`).join("")}</div>`, place);
+  box.onclick = e => { const kind = e.target.dataset.save, svg = place.querySelector("svg"); if (kind && svg) savePicture(svg, title, kind); };
+}
+
 // A picture: draw(width) gives {height, body}. `least`: narrower places scroll sideways.
 // Two pages may be drawn side by side: numbers of pictures are the document's.
 const pictureNumber = () => document.documentElement.dataset.pictures = +(document.documentElement.dataset.pictures ?? 0) + 1;
 function figure(parent, title, desc, draw, least = 0) {
-  const box = el('<figure class="chart"></figure>', parent);
+  const place = el('<div class="shot"><figure class="chart"></figure></div>', parent), box = place.firstChild;
+  savable(place, title);
   let width = 0;
   const paint = () => {
     const W = Math.max(least, Math.floor(box.clientWidth));
@@ -221,14 +261,17 @@ function heat(W, rows, columns, cell, o = {}) {
 
 // Points and lines in a plane. points: {x, y, colour, tip, hollow, big}; o.extra draws with the given mappers.
 function plotBody(points, o) {
-  const W = o.width ?? 640, H = o.height ?? 480, R = 26, T_ = o.top ?? 10, B = 44;
+  const W = o.width ?? 640, H = o.height ?? 480, T_ = o.top ?? 10, B = 44;
   const ax = o.ax ?? axis(points.map(p => p.x), o.logx, o.base), ay = o.ay ?? axis(points.map(p => p.y), o.logy, o.basey);
   const L = o.width ? Math.max(...ay.ticks.map(t => textWidth(o.fy(t)))) + 32 : 66;
+  // The same heights in another unit, at the right.
+  const R = o.right ? Math.max(...ay.ticks.map(t => textWidth(o.right.format(t)))) + 34 : 26;
   const X = v => L + ax.at(v) * (W - L - R), Y = v => H - B - ay.at(v) * (H - T_ - B);
   const wide = Math.max(...ax.ticks.map(t => textWidth(o.fx(t)))) + 10, every = Math.max(1, Math.ceil(wide * (ax.ticks.length - 1) / (W - L - R)));
   let s = "";
   ax.ticks.forEach((t, i) => { s += `<line class="grid" x1="${X(t)}" x2="${X(t)}" y1="${T_}" y2="${H - B}"/>`; if (i % every === 0) s += txt(X(t), H - B + 19, o.fx(t), "", "middle"); });
-  for (const t of ay.ticks) s += `<line class="grid" x1="${L}" x2="${W - R}" y1="${Y(t)}" y2="${Y(t)}"/>` + txt(L - 6, Y(t) + 4, o.fy(t), "", "end");
+  for (const t of ay.ticks) s += `<line class="grid" x1="${L}" x2="${W - R}" y1="${Y(t)}" y2="${Y(t)}"/>` + txt(L - 6, Y(t) + 4, o.fy(t), "", "end") + (o.right ? txt(W - R + 6, Y(t) + 4, o.right.format(t)) : "");
+  if (o.right) s += `<text transform="translate(${W - 6} ${(H - B) / 2}) rotate(-90)" text-anchor="middle">${esc(o.right.label)}</text>`;
   const clipId = o.extra ? "clip" + pictureNumber() : "";
   if (o.extra) s += `<clipPath id="${clipId}"><rect x="${L}" y="${T_}" width="${W - L - R}" height="${H - T_ - B}"/></clipPath><g clip-path="url(#${clipId})">${o.extra(X, Y, ax, ay, {left: L, right: W - R, top: T_, bottom: H - B})}</g>`;
   for (const p of points) {
@@ -264,7 +307,8 @@ function waterfall(parent, title, desc, items, total, o = {}) {
 }
 // The map of a host with what is wrong or limiting marked. marks: [{device | kind, severity, tip}].
 function wiringMap(parent, svg, marks) {
-  const box = el(`<div class="map" tabindex="0" role="group" aria-label="${esc(T("wiring map"))}">${svg}</div>`, parent);
+  const place = el(`<div class="shot"><div class="map" tabindex="0" role="group" aria-label="${esc(T("wiring map"))}">${svg}</div></div>`, parent), box = place.firstChild;
+  savable(place, T("wiring map"));
   for (const m of marks) {
     const targets = m.device ? [...box.querySelectorAll("[data-device]")].filter(n => m.device.test(n.dataset.device)) : [...box.querySelectorAll(m.select)];
     for (const t of targets) { t.classList.add(m.cls); if (m.tip) t.dataset.tip = (t.dataset.tip ? t.dataset.tip + "<br>" : "") + m.tip; }

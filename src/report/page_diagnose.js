@@ -161,9 +161,9 @@ function hangSections() {
 
 if (D.hang) hangSections();
 else {
+  ladderSection();
   if (D.measured_s > 0) tiles([[seconds(D.measured_s), T("measured a step")], [seconds(D.ideal_s), T("ideal a step")], [pct(1 - D.ideal_s / D.measured_s), T("of the step is lost to the causes below"), D.ideal_s / D.measured_s > .95 ? "good" : "poor"],
     D.world_size && [D.ranks.length + " / " + D.world_size, T("ranks read")], [String(Array.isArray(D.steps) ? D.steps.length : D.steps), T("steps")], D.dropped_events > 0 && [D.dropped_events.toLocaleString("en-US"), T("events dropped"), "fair"]]);
-  if (!D.straggler && !D.log) ladderSection();
   causesSection();
   if (D.straggler) stragglerSections();
   if (D.log) logSections();

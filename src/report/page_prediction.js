@@ -89,9 +89,11 @@ function planSections() {
   const all = D.every, best = D.candidates[0];
   const box = section("Strategies", T("{} legal, {} timed, bounds exclude the rest; each point is one of the best. = : cannot be told apart from the best.", D.space.enumerated.toLocaleString("en-US"), D.space.evaluated.toLocaleString("en-US")));
   const limit = 3 * best.step_time_s, shown = all.filter(s => s.step_time_s <= limit), c = colours(shown, "kind");
+  // The accelerators and the batch are the same for all, so money is the step time in another unit.
+  const moneyAt = s => D.usd_per_billion_tokens / best.step_time_s * s;
   if (shown.length > 1) {
-    scatter(box, T("Step time against memory"), T("Strategies by memory needed and step time; the best is {}", best.title), () => shown.map(s => ({x: s.needed_bytes / 2 ** 30, y: s.step_time_s, colour: c.of(s), big: s.strategy === best.strategy ? 4 : 0, strategy: D.live && s.strategy, tip: `<b>${esc(s.title)}</b><br>${time(s.step_time_s)}, ${gib(s.needed_bytes)}, MFU ${pct(s.mfu)}`})),
-      {id: "plan", fx: v => v + " GiB", fy: time, x: T("memory needed per GPU"), y: T("step time"), r: 3.6, ax: axis([0, D.capacity_bytes / 2 ** 30 * 1.02], false),
+    scatter(box, days ? T("Step time and money against memory") : T("Step time against memory"), T("Strategies by memory needed and step time; the best is {}", best.title), () => shown.map(s => ({x: s.needed_bytes / 2 ** 30, y: s.step_time_s, colour: c.of(s), big: s.strategy === best.strategy ? 4 : 0, strategy: D.live && s.strategy, tip: `<b>${esc(s.title)}</b><br>${time(s.step_time_s)}, ${gib(s.needed_bytes)}, MFU ${pct(s.mfu)}${days ? `<br>${usd(moneyAt(s.step_time_s))} ${esc(T("per billion tokens"))}` : ""}`})),
+      {id: "plan", fx: v => v + " GiB", fy: time, x: T("memory needed per GPU"), y: T("step time"), r: 3.6, right: days && {format: t => usd(moneyAt(t)), label: T("money per billion tokens")}, ax: axis([0, D.capacity_bytes / 2 ** 30 * 1.02], false),
         extra: (X, Y, ax, ay, f) => `<line class="cap" x1="${X(D.capacity_bytes / 2 ** 30)}" x2="${X(D.capacity_bytes / 2 ** 30)}" y1="${f.top}" y2="${f.bottom}"/>`});
     el(legend(c.entries.map(([n, k]) => [T(n), k]).concat([[T("capacity"), "var(--poor)"]])), box);
     if (shown.length < all.length) el(`<p class="dim">${esc(T("{} slower than three times the best are not drawn.", all.length - shown.length))}</p>`, box);

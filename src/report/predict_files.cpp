@@ -80,8 +80,9 @@ std::string assumptions_markdown(const Prediction& p, const Words& words) {
   return out + "\n</details>\n";
 }
 
-std::string explained(const parallel::Job& job, const Prediction& p, const Words& words) {
-  return ladder_markdown(job, p, words) + "\n" + choke_markdown(p, words) + bill_markdown(p, words) + "\n" +
+/// What comes after the ladder.
+std::string explained(const Prediction& p, const Words& words) {
+  return choke_markdown(p, words) + bill_markdown(p, words) + "\n" +
          words("Memory: {} needed of {} usable: {}.",
                {format_bytes(p.memory.needed_bytes), format_bytes(p.memory.capacity_bytes),
                 words(parallel::name(p.memory.verdict()))}) +
@@ -101,7 +102,7 @@ std::string predict_markdown(const PredictReport& report, const Words& words) {
                                                            fmt::format("{:.2f}", report.implied->ratio)}) +
            " " + markdown_cell(words(report.implied->suspect)) + "\n\n";
   }
-  return out + explained(report.job, p, words);
+  return out + ladder_markdown(report.job, p, words) + "\n" + explained(p, words);
 }
 
 std::string plan_markdown(const PlanReport& report, const Words& words) {
@@ -113,6 +114,7 @@ std::string plan_markdown(const PlanReport& report, const Words& words) {
     return out;
   }
   const Prediction& best = plan.candidates.front();
+  out += ladder_markdown(report.job, best, words) + "\n";
   Rows rows;
   for (const Prediction& p : plan.candidates) {
     const bool tie = &p != &best && plan::tied(best, p);
@@ -131,7 +133,7 @@ std::string plan_markdown(const PlanReport& report, const Words& words) {
   }
   if (!rows.empty())
     out += markdown_table({words("Why the others lost"), words("step"), words("reason")}, rows, "lrl") + "\n";
-  return out + "`" + parallel::to_text(best.strategy) + "`\n\n" + explained(report.job, best, words);
+  return out + "`" + parallel::to_text(best.strategy) + "`\n\n" + explained(best, words);
 }
 
 std::string predict_csv(const PredictReport& report) {

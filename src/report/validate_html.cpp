@@ -153,6 +153,7 @@ std::string validation_html(const Findings& findings, const std::string& files) 
   page.verdict = "Predicted against measured";
   page.facts = files;
   page.script = embedded::page_validate;
+  page.markdown = validation_markdown(findings);
   page.data = std::move(data);
   return html_page(page);
 }

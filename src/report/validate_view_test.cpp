@@ -81,6 +81,18 @@ TEST(ValidationHtml, CarriesEveryRowAndTheFarthestWithTheirBill) {
   EXPECT_NEAR(sum, runs().rows[1].prediction->step_time_s, 1e-4 * sum);
 }
 
+TEST(ValidationHtml, ShowsEveryRowWithoutItsScript) {
+  const std::string html = validation_html(found(), "t.csv");
+  const std::size_t start = html.find("<noscript>");
+  const std::string plain = html.substr(start, html.find("</noscript>", start) - start);
+  EXPECT_THAT(plain, HasSubstr("<h2>Runs</h2>"));
+  EXPECT_THAT(plain, HasSubstr("<h2>Step times by source</h2>"));
+  for (const auto& row : runs().rows) {
+    EXPECT_THAT(plain, HasSubstr("<td style=\"text-align:right\">" + std::to_string(row.row) + "</td><td style=\"text-align:left\">" + row.source_id));
+    if (!row.reason.empty()) EXPECT_THAT(plain, HasSubstr(row.reason.substr(0, 20)));
+  }
+}
+
 TEST(RunsText, NamesCoverageAndReasons) {
   const std::string text = runs_text(runs(), Style{});
   EXPECT_THAT(text, HasSubstr("3 of 6 rows with a measured time predicted"));

@@ -68,6 +68,38 @@ await step("strategies, memory against capacity and the wiring are drawn", async
   for (const title of ["Strategies", "Memory", "Wiring", "Bill of the step", "Choke points"]) assert.equal(await page.locator("#results h2", {hasText: new RegExp(`^${title}$`)}).count(), 1, title);
   assert.ok(await page.locator("circle[data-strategy]").count() > 20);
 });
+await step("strategies can be read in money as well as in time", async () => {
+  await page.waitForFunction(() => [...document.querySelectorAll("[data-part=strategies] svg.draw text")].some(n => /billion tokens/.test(n.textContent)));
+  assert.match(await page.locator("circle[data-strategy]").first().getAttribute("data-tip"), /\$[0-9,.]+ per billion tokens/);
+});
+await step("pictures are saved as SVG and as PNG", async () => {
+  const shot = page.locator(".shot").first();
+  const saved = async kind => {
+    await shot.hover();
+    const [download] = await Promise.all([page.waitForEvent("download"), shot.locator(`[data-save=${kind}]`).click()]);
+    const file = join(work, "picture." + kind);
+    await download.saveAs(file);
+    assert.equal(download.suggestedFilename(), "from-peak-to-useful-work." + kind);
+    return readFileSync(file);
+  };
+  const svg = (await saved("svg")).toString(), png = await saved("png");
+  assert.match(svg, /^<svg [^>]*xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
+  assert.ok(!/var\(--|class=|data-tip/.test(svg), "stands alone");
+  const box = await shot.locator("svg").evaluate(n => [n.viewBox.baseVal.width, n.viewBox.baseVal.height]);
+  assert.equal(png.subarray(1, 4).toString(), "PNG");
+  assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], box.map(v => Math.round(2 * v)));
+  const colours = await page.evaluate(async url => {
+    const image = new Image(), canvas = document.createElement("canvas");
+    image.src = url;
+    await image.decode();
+    canvas.width = image.width; canvas.height = image.height;
+    const pen = canvas.getContext("2d");
+    pen.drawImage(image, 0, 0);
+    return new Set(new Uint32Array(pen.getImageData(0, 0, image.width, image.height).data.buffer)).size;
+  }, "data:image/png;base64," + png.toString("base64"));
+  assert.ok(colours > 20, colours + " colours");
+  await page.mouse.move(0, 0);
+});
 await step("a slider that moves repaints the result; time from its move to the repaint", async () => {
   const slider = page.locator("#f-network"), box = await slider.boundingBox();
   const shown = page.locator(".strip b").first(), before = await shown.textContent();
@@ -268,7 +300,7 @@ await step("a saved page comes back from its file", async () => {
   await page.waitForFunction(() => document.querySelector("#f-model")?.value === "gpt3-175b");
   await settled(page);
 });
-for (const [name, width, height, colorScheme, lang] of [["laptop", 1280, 800, "light", "en"], ["laptop-dark-ru", 1280, 800, "dark", "ru"], ["wall", 2560, 1440, "light", "en"], ["wall-dark-ru", 2560, 1440, "dark", "ru"], ["phone", 390, 844, "light", "en"]]) {
+for (const [name, width, height, colorScheme, lang] of [["laptop", 1280, 800, "light", "en"], ["laptop-1366", 1366, 768, "light", "ru"], ["laptop-dark-ru", 1280, 800, "dark", "ru"], ["wall", 2560, 1440, "light", "en"], ["wall-dark-ru", 2560, 1440, "dark", "ru"], ["phone", 390, 844, "light", "en"]]) {
   await step(`nothing overflows: ${name}`, async () => {
     const context = {viewport: {width, height}, colorScheme}, other = await open(context);
     if (lang === "ru") await other.locator("#lang").click();
@@ -276,6 +308,18 @@ for (const [name, width, height, colorScheme, lang] of [["laptop", 1280, 800, "l
     assert.ok(await other.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "scrolls sideways");
     await accessible(other, name);
     await picture(other, name);
+    for (const tab of ["whatif", "wiring"]) {
+      await other.locator(`[data-tab=${tab}]`).click();
+      await settled(other);
+      assert.ok(await other.evaluate(() => document.documentElement.scrollWidth <= innerWidth), tab + " scrolls sideways");
+      await accessible(other, name + " " + tab);
+      await picture(other, name + "-" + tab);
+      if (lang !== "ru") continue;
+      // What has letters and no Russian ones is a name, a unit or a term.
+      const english = await other.evaluate(() => [...document.querySelectorAll("#results h1, #results h2, #results h3, #results p, #results dt, #results .finding dd:first-of-type, #results th, .legend span, .tile span")].map(n => n.textContent.trim())
+        .filter(x => /[a-z]{3,} [a-z]{3,}/.test(x) && !/[а-яё]/i.test(x)));
+      assert.deepEqual(english, []);
+    }
     await other.context().close();
   });
 }
