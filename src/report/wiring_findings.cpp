@@ -26,10 +26,12 @@ std::string severity_text(findings::Severity severity, const Style& style) {
 }
 
 void paragraph(std::string& out, std::string_view label, std::string_view text, const Style& style) {
-  constexpr int kIndent = 12;
+  int widest = 6;
+  for (const std::string_view any : {"what", "seen", "cost", "fix", "verify"}) widest = std::max(widest, display_width(style.say(any)));
+  const int indent = 4 + widest + 2;
   bool first = true;
-  for (const std::string& line : wrapped(text, std::max(40, style.width - kIndent))) {
-    out += first ? "    " + pad_right(style.say(label), kIndent - 4) : std::string(kIndent, ' ');
+  for (const std::string& line : wrapped(text, std::max(40, style.width - indent))) {
+    out += first ? "    " + pad_right(style.say(label), indent - 4) : std::string(static_cast<std::size_t>(indent), ' ');
     out += line + "\n";
     first = false;
   }
