@@ -4,6 +4,7 @@
 #include <chokepoint/report/diagnose_view.hpp>
 #include <chokepoint/report/predict_view.hpp>
 #include <chokepoint/report/wiring_view.hpp>
+#include <chokepoint/report/words.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -21,5 +22,7 @@ nlohmann::ordered_json straggler_data(const diagnose::StragglerReport& report);
 nlohmann::ordered_json hang_data(const diagnose::HangReport& report);
 nlohmann::ordered_json log_data(const diagnose::LogReport& report);
 nlohmann::ordered_json wiring_data(const WiringReport& report);
+/// The map of a page, with its texts in the page's language.
+std::string wiring_svg(const topology::Cluster& cluster, const Words& words);
 
 }  // namespace chokepoint::report

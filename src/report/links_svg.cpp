@@ -78,8 +78,8 @@ std::string links_svg(const Simulated& s) {
   const double width = kLeft + kBin * static_cast<double>(kBins) + 70;
   const double height = kRow * static_cast<double>(rows.size()) + 50;
   std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" font-family=\"sans-serif\" "
-      "font-size=\"11\">\n<title>{}: links in one step of {}</title>\n<rect width=\"100%\" height=\"100%\" "
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+      "font-family=\"sans-serif\" font-size=\"11\">\n<title>{2}: links in one step of {3}</title>\n<rect width=\"100%\" height=\"100%\" "
       "fill=\"#ffffff\"/>\n",
       width, height, parallel::to_text(s.strategy), format_duration(s.step_s));
   for (std::size_t r = 0; r < rows.size(); ++r) {

@@ -86,8 +86,8 @@ std::string pipeline_svg(const Simulated& s) {
   const std::vector<std::size_t> shown = shown_classes(s);
   const double height = kRow * static_cast<double>(shown.size()) + 60;
   std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" font-family=\"sans-serif\" "
-      "font-size=\"11\">\n",
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+      "font-family=\"sans-serif\" font-size=\"11\">\n",
       kWidth, height);
   out += fmt::format("<title>{}: one step of {}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
                      parallel::to_text(s.strategy), format_duration(s.step_s));

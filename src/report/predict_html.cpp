@@ -35,12 +35,12 @@ Json memory_stages(const parallel::Job& job, const Prediction& p) {
   return out;
 }
 
-void add_common(Json& data, const parallel::Job& job, const Prediction& p) {
+void add_common(Json& data, const parallel::Job& job, const Prediction& p, const Words& words) {
   data["job"] = job_data(job);
   data["peak"] = format_flop_rate(job.accelerator.peak(job.dtype) * job.gpus);
   data["per_gpu"] = format_flop_rate(p.model_flops_per_s_per_gpu);
   data["memory_stages"] = memory_stages(job, p);
-  data["svg"] = wiring_svg(job.cluster);
+  data["svg"] = wiring_svg(job.cluster, words);
   if (const double usd = usd_per_day(job); usd > 0) {
     data["usd_per_day"] = usd;
     data["usd_per_billion_tokens"] = usd_per_billion_tokens(job, p);
@@ -93,7 +93,7 @@ std::string predict_html(const PredictReport& report, const Words& words, PageFo
   page.data = {{"prediction", document}, {"nearest_runs", document["nearest_runs"]}, {"sources", document["sources"]}};
   if (report.implied) page.data["measured"] = document["measured"];
   page.markdown = predict_markdown(report, words);
-  add_common(page.data, report.job, p);
+  add_common(page.data, report.job, p, words);
   if (report.simulated != nullptr) page.data["timeline"] = pipeline_lanes(*report.simulated);
   return html_page(page, words, form);
 }
@@ -123,7 +123,7 @@ std::string plan_html(const PlanReport& report, const Words& words, PageForm for
   page.data["every"] = every_json(report);
   if (fits) page.data["candidates"] = candidates_json(report);
   page.data["nearest_runs"] = predict_data(report.job, best, std::nullopt, report.nearest)["nearest_runs"];
-  add_common(page.data, report.job, best);
+  add_common(page.data, report.job, best, words);
   if (report.simulated != nullptr) page.data["timeline"] = pipeline_lanes(*report.simulated);
   return html_page(page, words, form);
 }

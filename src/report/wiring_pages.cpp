@@ -81,7 +81,7 @@ std::string wiring_html(const WiringReport& report, const std::function<std::str
   page.markdown = wiring_markdown(report, words);
   page.view = "wiring";
   page.data = wiring_data(report);
-  page.data["svg"] = wiring_svg(report.assembly.cluster);
+  page.data["svg"] = wiring_svg(report.assembly.cluster, words);
   if (renamed) {
     page.verdict = renamed(page.verdict);
     page.facts = renamed(page.facts);

@@ -2,6 +2,7 @@
 // One host as a picture: a panel per NUMA node with its PCIe tree, GPUs and NICs in a row at the bottom, the NVSwitch or
 // the direct GPU links below them, notes under the drawing. Narrow PCIe links are red.
 #include "host_tree.hpp"
+#include "json_data.hpp"
 #include "markup.hpp"
 
 #include <chokepoint/base/units.hpp>
@@ -58,7 +59,7 @@ struct Point {
 
 class Picture {
  public:
-  explicit Picture(const Cluster& cluster) : cluster_(cluster), host_(cluster.hosts.front().host) {}
+  Picture(const Cluster& cluster, const Words& words) : cluster_(cluster), host_(cluster.hosts.front().host), words_(words) {}
   std::string draw();
 
  private:
@@ -74,6 +75,7 @@ class Picture {
 
   const Cluster& cluster_;
   const Host& host_;
+  const Words& words_;
   std::string links_;  ///< drawn first, under the boxes
   std::string boxes_;
   std::map<int, Point> top_;  ///< upper middle of each drawn device
@@ -176,7 +178,7 @@ void Picture::socket_links() {
       const double middle = (panel_of_cpu_[i].second.second + panel_of_cpu_[i + 1].second.first) / 2;
       text(middle, y - 8, "small", format_rate(line.bandwidth.effective()));
       const bool assumed = line.bandwidth.origin.compare(0, 8, "assumed:") == 0;
-      text(middle, y + 18, "small", assumed ? "assumed" : "sockets");
+      text(middle, y + 18, "small", words_(assumed ? "assumed" : "sockets"));
       break;
     }
   }
@@ -199,7 +201,7 @@ void Picture::nvswitch() {
     if (first == nullptr) continue;
     const double width = std::max(right - left + kLeafWidth, 320.0);
     box({(left + right) / 2, y}, width, 34, "nvswitch",
-        fmt::format("NVSwitch: {}, {} per GPU and direction", link_words(*first), format_rate(first->bandwidth.effective())), "", device_at(host_, device).name);
+        words_("NVSwitch: {}, {} per GPU and direction", {link_words(*first), format_rate(first->bandwidth.effective())}), "", device_at(host_, device).name);
     bottom_ = y + 34;
   }
 }
@@ -228,7 +230,7 @@ void Picture::direct_links() {
     Link line;
     line.kind = groups[g].kind;
     line.width = groups[g].width;
-    text(kMargin + 50, y, "label", fmt::format("{}, {} per direction, {} pairs", link_words(line), format_rate(groups[g].bytes_per_s), groups[g].pairs.size()),
+    text(kMargin + 50, y, "label", words_("{}, {} per direction, {} pairs", {link_words(line), format_rate(groups[g].bytes_per_s), std::to_string(groups[g].pairs.size())}),
          "start");
     y += 20;
   }
@@ -237,10 +239,10 @@ void Picture::direct_links() {
 
 void Picture::notes() {
   std::vector<std::string> lines;
-  for (const Note& note : host_.notes) lines.push_back(note.text);
-  for (const Note& note : cluster_.notes) lines.push_back(note.text);
+  for (const Note& note : host_.notes) lines.push_back(words_(note.text));
+  for (const Note& note : cluster_.notes) lines.push_back(words_(note.text));
   double y = bottom_ + 34;
-  if (!lines.empty()) text(kMargin, y, "label", fmt::format("Not known or assumed ({}); a question mark stands beside assumed links", lines.size()), "start");
+  if (!lines.empty()) text(kMargin, y, "label", words_("Not known or assumed ({}); a question mark stands beside assumed links", {std::to_string(lines.size())}), "start");
   for (const std::string& line : lines) {
     y += 18;
     text(kMargin, y, "small", shorten("\u2013 " + line, static_cast<int>((width_ - 2 * kMargin) / 5.8)), "start");
@@ -259,12 +261,12 @@ std::string Picture::draw() {
   const HostGroup& group = cluster_.hosts.front();
   text(kMargin, 34, "title", host_.name.empty() ? cluster_.name : host_.name, "start");
   std::string subtitle = fmt::format("{} x {}", host_.gpus().size(), host_.accelerator.empty() ? "GPU" : host_.accelerator);
-  if (group.count > 1) subtitle += fmt::format(" \u00b7 {} such hosts", group.count);
+  if (group.count > 1) subtitle += " \u00b7 " + words_("{} such hosts", {std::to_string(group.count)});
   if (cluster_.fabric.kind != FabricKind::kNone) {
-    subtitle += fmt::format(" \u00b7 {}, {}, {:g}:1", name(cluster_.fabric.kind), name(cluster_.fabric.transport), cluster_.fabric.oversubscription);
+    subtitle += fmt::format(" \u00b7 {}, {}, {:g}:1", words_(name(cluster_.fabric.kind)), name(cluster_.fabric.transport), cluster_.fabric.oversubscription);
   }
-  if (!host_.peer_to_peer) subtitle += " \u00b7 no peer-to-peer over PCIe";
-  if (!host_.gpudirect_rdma) subtitle += " \u00b7 no GPUDirect RDMA";
+  if (!host_.peer_to_peer) subtitle += " \u00b7 " + words_("no peer-to-peer over PCIe");
+  if (!host_.gpudirect_rdma) subtitle += " \u00b7 " + words_("no GPUDirect RDMA");
   text(kMargin, 58, "label", subtitle, "start");
   notes();
   // The variables are those of a page that shows the picture, in its dark colours too; a file of its own has none.
@@ -284,8 +286,10 @@ std::string Picture::draw() {
 
 }  // namespace
 
-std::string wiring_svg(const Cluster& cluster) {
-  return cluster.hosts.empty() ? std::string() : Picture(cluster).draw();
+std::string wiring_svg(const Cluster& cluster, const Words& words) {
+  return cluster.hosts.empty() ? std::string() : Picture(cluster, words).draw();
 }
+
+std::string wiring_svg(const Cluster& cluster) { return wiring_svg(cluster, Words::english()); }
 
 }  // namespace chokepoint::report

@@ -91,6 +91,7 @@ TEST(Words, EveryTextOfThePagesAndViewsIsInTheCatalogue) {
                                                                                    {"wiring_view.cpp", "say"},
                                                                                    {"wiring_findings.cpp", "say"},
                                                                                    {"wiring_pages.cpp", "words"},
+                                                                                   {"wiring_svg.cpp", "words_"},
                                                                                    {"whatif_pages.cpp", "words"},
                                                                                    {"page_diagnose.js", "T"},
                                                                                    {"page_diagnose.js", "section"},
