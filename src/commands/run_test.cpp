@@ -37,6 +37,29 @@ TEST(RunInMemory, NotANumberIsNoNumber) {
   }
 }
 
+/// Every option that draws: a name that ends in .png gets pixels, any other the SVG.
+TEST(RunInMemory, EveryPictureIsAskedForAsPngByItsName) {
+  const std::vector<std::vector<std::string>> drawings{{"predict", "job.yaml", "--pipeline-svg=p.END", "--links-svg=l.END"}, {"wiring", "dgx-h100", "--svg=w.END"}};
+  for (const std::string end : {"svg", "png"}) {
+    for (std::vector<std::string> words : drawings) {
+      for (std::string& word : words)
+        if (const std::size_t at = word.find("END"); at != std::string::npos) word.replace(at, 3, end);
+      MemoryFiles files(Disk::kClosed);
+      files.add("job.yaml", "model: llama-3-8b\ncluster: dgx-h100\nhosts: 2\nbatch: 64\nsequence: 4096\nstrategy: \"pipeline=2 zero=1 microbatch=1\"\n");
+      const Ended ended = run_in_memory(words, files);
+      if (ended.error && ended.error->message.find("not installed") != std::string::npos) GTEST_SKIP() << "SKIPPED: no librsvg here, PNG pictures are not tested";
+      ASSERT_FALSE(ended.error) << format(*ended.error);
+      int pictures = 0;
+      for (const auto& [name, content] : files.written()) {
+        if (name == "-") continue;
+        ++pictures;
+        EXPECT_EQ(content.substr(0, 4), end == "svg" ? "<svg" : "\x89PNG") << name;
+      }
+      EXPECT_EQ(pictures, static_cast<int>(words.size()) - 2);
+    }
+  }
+}
+
 TEST(RunInMemory, AClosedDiskIsNeverRead) {
   MemoryFiles files(Disk::kClosed);
   const Ended ended = run_in_memory({"predict", "/etc/passwd", "--json"}, files);
