@@ -103,6 +103,7 @@ function standalone(svg) {
     const style = getComputedStyle(n);
     for (const name of drawnStyles) { const v = style.getPropertyValue(name); if (v && v !== "none" || name === "fill") to[i].style.setProperty(name, v); }
     for (const name of ["class", "tabindex", "data-tip", "role", "aria-label", "aria-labelledby"]) to[i].removeAttribute(name);
+    for (const name of ["fill", "stroke"]) if (/var\(/.test(to[i].getAttribute(name))) to[i].removeAttribute(name);
   });
   copy.querySelectorAll("style").forEach(n => n.remove());
   const {width, height} = svg.viewBox.baseVal, card = getComputedStyle(document.documentElement).getPropertyValue("--card").trim() || "#fff";

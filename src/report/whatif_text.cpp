@@ -81,10 +81,10 @@ std::string state_line(const char* title, const State& state, const std::optiona
   return said_line(title, words, style) + said_line("", parallel::title(p.strategy) + "; " + memory_words(p, style), style);
 }
 
-std::string bought_words(const BillOfMaterials& bought) {
+std::string bought_words(const BillOfMaterials& bought, const Style& style) {
   std::string out;
   for (const Item& item : bought.items) {
-    out += fmt::format("{}{} x {}", out.empty() ? "" : ", ", format_count(item.count), item.what);
+    out += fmt::format("{}{} x {}", out.empty() ? "" : ", ", format_count(item.count), style.say(item.what));
   }
   return out;
 }
@@ -99,7 +99,7 @@ std::string money_lines(const Study& study, const PricedAnswer& a, const Style& 
                        usd(study.money->usd_per_day), usd(a.best_money->usd_per_day));
   std::string out = said_line("  money", words, style);
   if (!a.bought.items.empty()) {
-    std::string words = bought_words(a.bought);
+    std::string words = bought_words(a.bought, style);
     if (a.bought.usd() > 0) words += fmt::format(": {} USD", usd(a.bought.usd()));
     if (!a.bought.missing.empty())
       words += fmt::format(" without {}, which the list does not price", fmt::join(a.bought.missing, ", "));

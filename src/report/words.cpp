@@ -13,8 +13,8 @@ namespace chokepoint::report {
 
 namespace {
 
-/// Entries inside entries: a sentence, its clause, the clause's link.
-constexpr int kDeepest = 4;
+/// Entries inside entries: a sentence, its clauses one after the other, a clause's link.
+constexpr int kDeepest = 8;
 
 std::string filled(std::string_view form, const std::vector<std::string>& values) {
   std::string out;
