@@ -200,6 +200,12 @@ Result<bool> Studies::write_anew() {
 
 /// Another file of studies stands at the path: it is used from now on. Studies that only the old one had are added.
 Result<bool> Studies::take_over() {
+  // A log that the old file left is not the new one's: SQLite would lay it over whatever it finds.
+  if (file_ && identity_of(log_of(path_)) == log_) {
+    std::error_code code;
+    std::filesystem::remove(log_of(path_), code);
+    std::filesystem::remove(path_ + "-shm", code);
+  }
   TRY_INTO(Studies opened, open(path_));
   if (file_) {
     Statement rows(file_.get(), "SELECT id, name, document, revision, created_s, changed_s FROM studies");

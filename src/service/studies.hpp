@@ -71,7 +71,8 @@ class Studies {
 
   std::string path_;
   std::unique_ptr<sqlite3, Close> file_;
-  FileIdentity main_, log_;  ///< of the open file and of its write-ahead log
+  FileIdentity main_;  ///< of the open file
+  FileIdentity log_;   ///< of its write-ahead log
 };
 
 /// Where studies are kept without a word about it: $XDG_DATA_HOME or ~/.local/share.
