@@ -105,7 +105,7 @@ std::string money_lines(const Study& study, const PricedAnswer& a, const Style& 
       words += fmt::format(" without {}, which the list does not price", fmt::join(a.bought.missing, ", "));
     out += said_line("  bought", words, style);
     if (!a.spared.items.empty() && a.spared.usd() > 0)
-      out += said_line("", fmt::format("instead of {}: {} USD", bought_words(a.spared), usd(a.spared.usd())), style);
+      out += said_line("", fmt::format("instead of {}: {} USD", bought_words(a.spared, style), usd(a.spared.usd())), style);
     if (a.payback && a.bought.usd() > 0) {
       out += said_line("  payback",
                     a.payback->days ? fmt::format("{} days at {} USD a day saved on the same work",
