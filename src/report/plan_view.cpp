@@ -20,16 +20,18 @@ namespace {
 constexpr int kNarrow = 110;
 constexpr std::size_t kMostParetoLines = 20;
 
-int title_columns(const plan::Plan& plan) {
+/// As wide as the longest title, but so that a line with its other columns fits a narrow terminal.
+int title_columns(const plan::Plan& plan, const Style& style) {
+  constexpr int kOthers = 45;
   int columns = 8;
   for (const Prediction& p : plan.candidates) columns = std::max(columns, display_width(parallel::title(p.strategy)));
-  return columns;
+  return style.width < kNarrow ? std::min(columns, std::max(20, style.width - kOthers)) : columns;
 }
 
-std::string candidate_line(const Prediction& p, int columns, const Style& style) {
+std::string candidate_line(const Prediction& p, std::string_view title, int columns, const Style& style) {
   const double used = p.memory.needed_bytes;
   const double capacity = p.memory.capacity_bytes;
-  std::string line = fmt::format("{} {} {}", pad_right(parallel::title(p.strategy), columns),
+  std::string line = fmt::format("{} {} {}", pad_right(title, columns),
                                  pad_left(fmt::format("{} \u00b1{:>2} %", format_duration(p.step_time_s), band_percent(p)), 13),
                                  pad_left(format_count(p.tokens_per_s_per_gpu), 9));
   if (style.width < kNarrow) return line + fmt::format("  {:.0f}/{:.0f} GiB", used / kGiB, capacity / kGiB);
@@ -51,15 +53,17 @@ std::string proof_lines(const plan::Plan& plan, const Style& style) {
 }
 
 std::string candidate_table(const plan::Plan& plan, const Style& style) {
-  const int columns = title_columns(plan);
+  const int columns = title_columns(plan, style);
   std::string out = fmt::format(" #  {} {} {}", pad_right(style.say("strategy"), columns), pad_left(style.say("step"), 13), pad_left(style.say("tok/s/GPU"), 9));
   out += (style.width < kNarrow ? "  " : "  MFU    ") + style.say("memory needed") + "\n";
   bool ties = false;
   for (std::size_t i = 0; i < plan.candidates.size(); ++i) {
     const bool tie = i > 0 && plan::tied(plan.candidates[0], plan.candidates[i]);
     ties = ties || tie;
-    const std::string line = fmt::format("{:>2}{} {}", i + 1, tie ? "=" : " ", candidate_line(plan.candidates[i], columns, style));
+    const std::vector<std::string> titles = wrapped(parallel::title(plan.candidates[i].strategy), columns);
+    const std::string line = fmt::format("{:>2}{} {}", i + 1, tie ? "=" : " ", candidate_line(plan.candidates[i], titles[0], columns, style));
     out += (i == 0 ? style.bold(line) : line) + "\n";
+    for (std::size_t rest = 1; rest < titles.size(); ++rest) out += "      " + titles[rest] + "\n";
   }
   if (ties) out += style.dim("    = " + style.say("cannot be told apart from the best")) + "\n";
   const bool stage_2 = std::any_of(plan.candidates.begin(), plan.candidates.end(), [](const Prediction& p) {
