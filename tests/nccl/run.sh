@@ -15,6 +15,7 @@ skip() {
 command -v mpirun >/dev/null || skip "needs mpirun (Debian: openmpi-bin)"
 command -v python3 >/dev/null || skip "needs python3"
 [ -x "$(dirname "$program")/chokepoint-measure-mpi" ] || skip "needs chokepoint-measure-mpi (a build with MPI)"
+cd "$work" || exit 1
 failed=0
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 TMPDIR="$work" CHOKEPOINT_FAKE_DIR="$work"
 # measure FOLDER HOSTS [OPTION...]: one rank for each word of HOSTS, "name" or "name:rate"; exit code in $code.
