@@ -161,10 +161,30 @@ def pipeline(plan, case):
     return step
 
 
-def run(plan, case, folder):
+def make(plan, case):
     step = (pipeline if case.get("stages", 1) > 1 else data_parallel)(plan, case)
     for _ in range(2):  # DDP rebuilds its buckets after the first
         step()
+    return step
+
+
+def timed(step):
+    start = time.perf_counter()
+    step()
+    return time.perf_counter() - start
+
+
+def median(times):
+    return sorted(times)[len(times) // 2]
+
+
+def run(plan, case, folder):
+    """Median times of the case's steps, and of steps without its fault right before and after them: what else uses the
+    machine changes over minutes, and what disturbs a single step is not what was planted."""
+    beside = make(plan, case["beside"]) if "beside" in case else None
+    result = {}
+    without = [timed(beside) for _ in range(plan["steps"] // 2)] if beside else []
+    step = make(plan, case)
     steps = plan["steps"]
     trace = os.path.join(folder, case["name"], "rank%d.json" % dist.get_rank())
     os.makedirs(os.path.dirname(trace), exist_ok=True)
@@ -172,13 +192,16 @@ def run(plan, case, folder):
     times = []
     with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=0, warmup=1, active=steps), on_trace_ready=lambda p: p.export_chrome_trace(trace)) as profiler:
         for number in range(steps + 1):
-            start = time.perf_counter()
-            step()
-            times.append(time.perf_counter() - start)
+            times.append(timed(step))
             if number == steps:
                 pause(0.02)  # gloo's threads note an operation's end a little after it
             profiler.step()
-    return sorted(times[1:])[steps // 2]  # what disturbs a single step is not what was planted
+    dist.barrier()
+    without += [timed(beside) for _ in range(plan["steps"] // 2)] if beside else []
+    result["step_s"] = median(times[1:])
+    if without:
+        result["beside_s"] = median(without)
+    return result
 
 
 def main():

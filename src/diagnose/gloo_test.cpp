@@ -3,6 +3,8 @@
 #include <chokepoint/diagnose/diagnose.hpp>
 #include <chokepoint/trace/trace.hpp>
 
+#include <algorithm>
+#include <cstdlib>
 #include <gtest/gtest.h>
 
 namespace chokepoint::diagnose {
@@ -79,6 +81,77 @@ TEST(Gloo, MessagesPairRanksAlignTheirClocksAndHoldNobodyUpOnceSent) {
   EXPECT_EQ(d->ranks[1].clock_error_ns, 100'000);
   const auto waited = d->ranks[0].bill.ns[static_cast<std::size_t>(simulate::Bill::kPipeline)];
   EXPECT_NEAR(static_cast<double>(waited) * 1e-6, 4 * (30.2 + 4.8), 0.1);  // for the answer; for the end of the send, where nothing else runs
+}
+
+/// 1F1B over two stages of two ranks each (ranks 0 and 2, 1 and 3 talk to each other), three micro-batches, four steps: 10 ms
+/// forward, 20 ms backward, the second stage `load` times as long; messages take 0.1 ms and sends stay open to the step's end.
+Result<Diagnosis> pipeline(double load, double rank3 = 1) {
+  std::vector<Rank> ranks(4, Rank(0));
+  for (int pair = 0; pair < 2; ++pair) {
+    Rank& first = ranks[static_cast<std::size_t>(pair)];
+    Rank& second = ranks[static_cast<std::size_t>(pair + 2)];
+    const double factor = load * (pair == 1 ? rank3 : 1);
+    const int forward = static_cast<int>(10'000 * factor);
+    const int backward = static_cast<int>(20'000 * factor);
+    int at0 = 1000;
+    int at1 = 1000;
+    for (int step = 0; step < 4; ++step) {
+      std::vector<int> forwards, backwards;  // when they were sent
+      const auto compute = [](Rank& rank, const char* name, int& at, int us) { rank.add(name, at, us); at += us; };
+      const auto receive = [](Rank& rank, int& at, int sent) {
+        const int end = std::max(at, sent) + 100;
+        rank.add("gloo:recv", at, end - at);
+        at = end;
+      };
+      const auto one_forward = [&] { compute(first, "aten::addmm", at0, 10'000); forwards.push_back(at0); };
+      const auto one_backward = [&](std::size_t k) { receive(first, at0, backwards[k]); compute(first, "aten::mm", at0, 20'000); };
+      const auto second_stage = [&](std::size_t k) {
+        receive(second, at1, forwards[k]);
+        compute(second, "aten::addmm", at1, forward);
+        compute(second, "aten::mm", at1, backward);
+        backwards.push_back(at1);
+      };
+      one_forward();
+      one_forward();
+      second_stage(0);
+      second_stage(1);
+      one_backward(0);
+      one_forward();
+      second_stage(2);
+      one_backward(1);
+      one_backward(2);
+      for (const int sent : forwards) first.add("gloo:send", sent, at0 - sent);
+      for (const int sent : backwards) second.add("gloo:send", sent, at1 + 50 - sent);
+      at0 += 100;
+      at1 += 100;
+    }
+  }
+  return diagnosed(ranks);
+}
+
+// A message sent ahead moves nobody's place: its sender goes through others before it waits for this one's end. One step
+// takes 10 + 3 x 30 + 20 ms, with a second stage of 1.5 times 10 + 3 x 45 + 20: 45 ms more.
+TEST(Gloo, AHeavierStageCostsWhatItMakesTheStepLonger) {
+  const auto even = pipeline(1);
+  const auto heavy = pipeline(1.5);
+  ASSERT_TRUE(even && heavy);
+  const double more = heavy->measured_s - even->measured_s;
+  EXPECT_NEAR(more / 4, 0.045, 0.0001);  // the recordings have no steps
+  const Cause* slow = cause(*heavy, "slow-rank");
+  ASSERT_NE(slow, nullptr);
+  EXPECT_NEAR(slow->cost_s, more, 0.02 * more);
+  for (const Diagnosis* d : {&*even, &*heavy}) {
+    for (const Note& note : d->notes) EXPECT_EQ(note.text.find("the replay gives"), std::string::npos) << note.text;
+  }
+}
+
+// Ranks 2 and 3 of the second stage look alike but for their speed: paired crosswise, one would receive before the other sent.
+TEST(Gloo, MessagesArePairedSoThatNothingArrivesBeforeItIsSent) {
+  const auto d = pipeline(1, 1.5);
+  ASSERT_TRUE(d);
+  for (const MatchedCollective& c : d->collectives) {
+    if (c.members.size() == 2) EXPECT_EQ(std::abs(c.members[0] - c.members[1]), 2) << c.group;
+  }
 }
 
 /// Two micro-batches of two ranks: forward, backward, a reduction of 20 ms after each or after the last alone.

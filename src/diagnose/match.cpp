@@ -5,6 +5,7 @@
 #include <chokepoint/trace/trace.hpp>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -375,29 +376,28 @@ void pair_messages(const std::vector<RankTrace>& traces, const std::vector<Seque
       if (way == Way::kReceive) by_rank[s.member].received.push_back(i);
     }
   }
-  std::set<int> paired;
-  for (const auto& [a, mine] : by_rank) {
-    if (paired.count(a) != 0) continue;
-    int best = -1;
-    std::int64_t best_slack = 0;
-    for (const auto& [b, theirs] : by_rank) {
-      if (b <= a || paired.count(b) != 0 || !as_many(mine.sent, theirs.received) || !as_many(mine.received, theirs.sent)) continue;
-      const RankTrace& ta = traces[static_cast<std::size_t>(a)];
-      const RankTrace& tb = traces[static_cast<std::size_t>(b)];
-      const std::int64_t slack = least_passage(ta, mine.sent, tb, theirs.received) + least_passage(tb, theirs.sent, ta, mine.received);
+  std::vector<std::tuple<std::int64_t, int, int>> pairs;  // how far from nothing both ways' least passages are, both ranks
+  for (auto first = by_rank.begin(); first != by_rank.end(); ++first) {
+    for (auto second = std::next(first); second != by_rank.end(); ++second) {
+      const Messages& mine = first->second;
+      const Messages& theirs = second->second;
+      if (!as_many(mine.sent, theirs.received) || !as_many(mine.received, theirs.sent)) continue;
+      const RankTrace& a = traces[static_cast<std::size_t>(first->first)];
+      const RankTrace& b = traces[static_cast<std::size_t>(second->first)];
       // Ranks of one stage do the same in the same order: of two that talk to each other, one begins by sending.
-      if (sends_first(ta, mine) == sends_first(tb, theirs)) continue;
-      if (best < 0 || slack < best_slack) {
-        best = b;
-        best_slack = slack;
-      }
+      if (sends_first(a, mine) == sends_first(b, theirs)) continue;
+      // Far above 0 they do not wait for each other; far below it one would have received before the other sent.
+      pairs.emplace_back(std::llabs(least_passage(a, mine.sent, b, theirs.received) + least_passage(b, theirs.sent, a, mine.received)), first->first, second->first);
     }
-    if (best < 0) continue;
+  }
+  std::sort(pairs.begin(), pairs.end());
+  std::set<int> paired;
+  for (const auto& [slack, a, b] : pairs) {
+    if (paired.count(a) != 0 || paired.count(b) != 0) continue;
     paired.insert(a);
-    paired.insert(best);
-    const Messages& theirs = by_rank[best];
-    add_messages(traces, a, mine.sent, best, theirs.received, out);
-    add_messages(traces, best, theirs.sent, a, mine.received, out);
+    paired.insert(b);
+    add_messages(traces, a, by_rank[a].sent, b, by_rank[b].received, out);
+    add_messages(traces, b, by_rank[b].sent, a, by_rank[a].received, out);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "match.hpp"
 
@@ -232,8 +233,27 @@ void Replay::build_meetings(const std::vector<RankTrace>& traces, const std::vec
       stream_end[m][visit.stream] = visit.end_ns;
       meeting.visits.push_back(visit);
     }
+    meeting.last_start_ns = c.last_start_ns;
+    meeting.first_visit = visits_;
+    visits_ += meeting.visits.size();
     meetings_.push_back(std::move(meeting));
   }
+  order_points();
+}
+
+void Replay::order_points() {
+  for (std::size_t k = 0; k < meetings_.size(); ++k) {
+    const Meeting& meeting = meetings_[k];
+    points_.push_back({meeting.last_start_ns, k, Point::What::kMeet, 0});
+    for (std::size_t i = 0; i < meeting.visits.size(); ++i) {
+      const Visit& v = meeting.visits[i];
+      points_.push_back({std::min(v.ready_ns, meeting.last_start_ns), k, Point::What::kReady, i});
+      if (v.blocks) points_.push_back({std::max(v.end_ns, meeting.last_start_ns), k, Point::What::kLeave, i});
+    }
+  }
+  std::sort(points_.begin(), points_.end(), [](const Point& a, const Point& b) {
+    return std::tie(a.at_ns, a.meeting, a.what, a.visit) < std::tie(b.at_ns, b.meeting, b.what, b.visit);
+  });
 }
 
 /// Splits the differences in compute: what a rank always takes longer than the median, and what differs between two
@@ -347,32 +367,46 @@ double Replay::seconds_without(unsigned mask) const {
     }
     return line.time_at(v.arrive) + offset;
   };
-  const auto arrival = [&](const Visit& v) {
-    if (!v.queued) return ready(v);
-    return std::max(ready(v), lines[static_cast<std::size_t>(v.member)].stream_end[v.stream]) + static_cast<double>(v.lag_ns);
-  };
   const bool no_slow_wire = (mask & (1u << static_cast<unsigned>(Removable::kSlowWire))) != 0;
   const auto wire_of = [&](const Meeting& m) {
     const std::int64_t usual = m.wire_ns - m.slow_ns;
     return static_cast<double>((no_wire && !m.early ? 0 : usual) + (no_slow_wire ? 0 : m.slow_ns));
   };
   const bool no_early = (mask & (1u << static_cast<unsigned>(Removable::kEarly))) != 0;
-  for (const Meeting& meeting : meetings_) {
+  std::vector<double> when(visits_, 0);  // ready, then over, of each visit
+  for (const Point& point : points_) {
+    const Meeting& meeting = meetings_[point.meeting];
     if (meeting.early && no_early) continue;
-    double last = 0;
-    for (const Visit& v : meeting.visits) last = std::max(last, arrival(v));
-    const double first_end = last + wire_of(meeting);
-    for (const Visit& v : meeting.visits) {
-      Progress& line = lines[static_cast<std::size_t>(v.member)];
-      const double end = first_end + (no_wire && !meeting.early ? 0 : static_cast<double>(v.later_ns));
-      line.stream_end[v.stream] = end;
-      if (!v.blocks || v.resume < line.at) continue;
-      const double reached = line.time_at(v.resume);
-      if (v.resume != line.at) line.before = reached;
-      line.time = std::max(reached, end);
-      line.at = v.resume;
-      line.last_end_ns = v.end_ns;
+    if (point.what == Point::What::kMeet) {
+      const auto member = [&](const Visit& v) -> Progress& { return lines[static_cast<std::size_t>(v.member)]; };
+      double last = 0;
+      for (std::size_t i = 0; i < meeting.visits.size(); ++i) {
+        const Visit& v = meeting.visits[i];
+        const double own = when[meeting.first_visit + i];
+        last = std::max(last, v.queued ? std::max(own, member(v).stream_end[v.stream]) + static_cast<double>(v.lag_ns) : own);
+      }
+      const double first_end = last + wire_of(meeting);
+      for (std::size_t i = 0; i < meeting.visits.size(); ++i) {
+        const Visit& v = meeting.visits[i];
+        const double end = first_end + (no_wire && !meeting.early ? 0 : static_cast<double>(v.later_ns));
+        member(v).stream_end[v.stream] = end;
+        when[meeting.first_visit + i] = end;
+      }
+      continue;
     }
+    const Visit& v = meeting.visits[point.visit];
+    double& at = when[meeting.first_visit + point.visit];
+    if (point.what == Point::What::kReady) {
+      at = ready(v);
+      continue;
+    }
+    Progress& line = lines[static_cast<std::size_t>(v.member)];
+    if (v.resume < line.at) continue;
+    const double reached = line.time_at(v.resume);
+    if (v.resume != line.at) line.before = reached;
+    line.time = std::max(reached, at);
+    line.at = v.resume;
+    line.last_end_ns = v.end_ns;
   }
   double longest = 0;
   for (std::size_t m = 0; m < lines.size(); ++m) longest = std::max(longest, lines[m].time_at(lines_[m].pieces.size()));

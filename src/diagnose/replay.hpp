@@ -2,7 +2,8 @@
 #pragma once
 // Replays measured traces with classes of time taken out. Each rank has a line of its own work (everything but exposed
 // communication); a collective is over when its last member's line has reached it and the wire time has passed, and a line
-// that was blocked by it goes on only then. With nothing taken out this gives the measured times back.
+// that was blocked by it goes on only then, from the place where it waited. With nothing taken out this gives the measured
+// times back.
 #include <chokepoint/diagnose/diagnose.hpp>
 #include <chokepoint/trace/columns.hpp>
 #include <vector>
@@ -55,9 +56,21 @@ class Replay {
     std::int64_t slow_ns = 0;  ///< part of it beyond what the wiring gives; 0 where that is not known
     bool early = false;  ///< would not take place without Removable::kEarly
     std::vector<Visit> visits;
+    std::int64_t last_start_ns = 0;  ///< measured
+    std::size_t first_visit = 0;  ///< visits of the meetings before it
+  };
+  /// What happens to a line, or to a meeting, in the order of the measurement: a line comes to a meeting long before the
+  /// last one does, and goes through others before it waits for this one's end, as with messages sent ahead.
+  struct Point {
+    enum class What { kReady, kMeet, kLeave };
+    std::int64_t at_ns = 0;
+    std::size_t meeting = 0;
+    What what = What::kReady;
+    std::size_t visit = 0;  ///< of the meeting; unused by kMeet
   };
 
   void build_meetings(const std::vector<trace::RankTrace>& traces, const std::vector<MatchedCollective>& collectives);
+  void order_points();
   void even_out();
   /// Ranks joined by groups other than those between stages.
   void find_stages(const std::vector<MatchedCollective>& collectives);
@@ -79,6 +92,8 @@ class Replay {
   Interval window_;
   std::vector<Line> lines_;
   std::vector<Meeting> meetings_;
+  std::vector<Point> points_;
+  std::size_t visits_ = 0;
   std::vector<int> stage_of_;  ///< by rank
   std::vector<int> heavy_stage_;
   int slowest_ = -1;
