@@ -9,6 +9,7 @@
 #include <chrono>
 #include <deque>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include "diagnose_inputs.hpp"
@@ -28,11 +29,12 @@ class Follower {
     for (const std::string& path : paths) tails_.emplace_back(path);
   }
 
-  Result<bool> run(double every_s, double duration_s) {
+  /// For `duration_s`, with none until somebody stops it; for nothing: one look.
+  Result<bool> run(double every_s, std::optional<double> duration_s) {
     const Clock::time_point began = Clock::now();
     for (int looks = 1;; ++looks) {
       TRY_INTO([[maybe_unused]] const bool looked, look());
-      const bool last = (options_.looks > 0 && looks >= options_.looks) || (duration_s > 0 && seconds_since(began) >= duration_s);
+      const bool last = (options_.looks > 0 && looks >= options_.looks) || (duration_s && seconds_since(began) >= *duration_s);
       if (!options_.prometheus.empty()) {
         TRY_INTO([[maybe_unused]] const bool written, write_text_file(options_.prometheus, report::watch_prometheus(watch_.state(), events_)));
       }
@@ -95,7 +97,7 @@ class Follower {
 void add_follow_options(CLI::App& command, FollowOptions& options) {
   command.add_flag("--follow", options.asked, "the inputs are logs of a running job: tell changes of step time, stragglers, restarts and silence as they happen");
   command.add_option("--every", options.every, "with --follow: time between two looks (2s)");
-  command.add_option("--for", options.duration, "with --follow: stop after so long (30s, 10min)");
+  command.add_option("--for", options.duration, "with --follow: stop after so long (30s, 10min); 0s looks once");
   command.add_option("--looks", options.looks, "with --follow: stop after so many looks")->check(CLI::Range(1, 1 << 30));
 }
 
@@ -104,12 +106,16 @@ int follow_logs(const std::vector<std::string>& paths, const FollowOptions& opti
   if (const auto safe = check_output(options.prometheus, paths); !safe) return report_error(safe.error());
   const Result<double> every = parse_duration(options.every);
   if (!every) return report_error(every.error());
-  const Result<double> duration = options.duration.empty() ? Result<double>(0.0) : parse_duration(options.duration);
-  if (!duration) return report_error(duration.error());
+  std::optional<double> duration;
+  if (!options.duration.empty()) {
+    const Result<double> given = parse_duration(options.duration);
+    if (!given) return report_error(given.error());
+    duration = *given;
+  }
   constexpr double kShortest_s = 0.01;
   constexpr double kLongest_s = 86400;
   Follower follower(paths, options, common);
-  if (const auto done = follower.run(std::clamp(*every, kShortest_s, kLongest_s), *duration); !done) return report_error(done.error());
+  if (const auto done = follower.run(std::clamp(*every, kShortest_s, kLongest_s), duration); !done) return report_error(done.error());
   return deliver(common, follower.summary(), follower.slower() ? 1 : 0, paths);
 }
 

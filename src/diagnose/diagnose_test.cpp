@@ -242,6 +242,13 @@ TEST(Logs, EveryTrainersLineIsRead) {
   const auto old = steps(" iteration 5/ 10 | elapsed time per iteration (ms): 100.0 |\ntime (ms) | forward-compute: 60.0 | backward-compute: 40.0");
   EXPECT_EQ(old->timers.at(1).name, "backward-compute");
   EXPECT_DOUBLE_EQ(old->timers.at(1).most_s, 0.04);
+  const auto bars = steps("Map: 100%|#| 4/4 [00:01<00:00,  3.0it/s]\r  2%|2| 12/500 [00:24<16:16,  2.00s/it]\nEval: 2/9 [00:01<00:00, 9.0it/s]");
+  ASSERT_EQ(bars->steps.size(), 1u);  // the longest bar trains
+  EXPECT_EQ(bars->steps.at(0).step, 12);
+  const auto summary = steps("{'loss': 1.9, 'epoch': 0.5}\n{'train_runtime': '312.5', 'train_steps_per_second': 1.6, 'train_loss': 1.9}");
+  EXPECT_DOUBLE_EQ(summary->mean_step_s, 0.625);
+  EXPECT_EQ(summary->step_count, 500);
+  EXPECT_DOUBLE_EQ(find_trend(*summary)->mean_s, 0.625);
   EXPECT_EQ(format(steps("hello").error()).substr(0, 48), "log: error: no line with a step's time or rate\n ");
 }
 

@@ -5,6 +5,7 @@
 #include <chokepoint/base/units.hpp>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <numeric>
 
 #include "choke_sentence.hpp"
@@ -31,6 +32,7 @@ class Trend {
   Result<LogReport> run() {
     collect();
     constexpr std::size_t kNeeded = 4;
+    if (times_.size() < kNeeded && log_.mean_step_s > 0) return summed_up();
     if (times_.size() < kNeeded) {
       return fail("only " + std::to_string(times_.size()) + " steps with a time, expected at least 4", {log_.file, 0, 0});
     }
@@ -51,6 +53,16 @@ class Trend {
   }
 
  private:
+  /// The trainer gives its mean alone.
+  LogReport summed_up() {
+    r_.seconds_known = true;
+    r_.steps = static_cast<int>(std::min<std::int64_t>(log_.step_count, std::numeric_limits<int>::max()));
+    r_.mean_s = r_.median_s = r_.p95_s = r_.fastest_s = log_.mean_step_s;
+    r_.notes = {{"the log gives the mean of all steps alone: leave the progress bar on (disable_tqdm=False) to see how even they are", {log_.file, 0, 0}}};
+    r_.choke_point = "Steps take " + format_duration(r_.mean_s) + " on average; what holds them back the log does not say";
+    return std::move(r_);
+  }
+
   void collect() {
     r_.file = log_.file;
     r_.trainer = log_.trainer;

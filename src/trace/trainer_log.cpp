@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <chokepoint/base/text.hpp>
 #include <cmath>
+#include <limits>
 #include <optional>
+#include <vector>
 
 #include "source.hpp"
 
@@ -14,12 +16,13 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
-/// The number after `label` (blanks, ':' and '=' between are passed, ',' groups digits); none when there is no such label.
+/// The number after `label` (blanks, quotes, ':' and '=' between are passed, ',' groups digits); none when there is no such
+/// label.
 std::optional<double> number_after(std::string_view line, std::string_view label) {
   const std::size_t at = line.find(label);
   if (at == std::string_view::npos) return std::nullopt;
   std::size_t i = at + label.size();
-  while (i < line.size() && (line[i] == ' ' || line[i] == ':' || line[i] == '=')) ++i;
+  while (i < line.size() && (line[i] == ' ' || line[i] == ':' || line[i] == '=' || line[i] == '\'' || line[i] == '"')) ++i;
   std::string digits;
   for (; i < line.size(); ++i) {
     const char c = line[i];
@@ -31,9 +34,12 @@ std::optional<double> number_after(std::string_view line, std::string_view label
   return to_number(digits);
 }
 
+constexpr std::string_view kBar = "progress bar";
+
 struct Parsed {
   LoggedStep step;
   std::string_view trainer;
+  std::int64_t bar_length = 0;  ///< of a progress bar
 };
 
 std::optional<LoggedStep> checked(std::optional<double> number, LoggedStep step) {
@@ -114,7 +120,19 @@ std::optional<Parsed> progress_bar(std::string_view line) {
   if (value && *value > 0 && rest.find("s/it") != std::string_view::npos) step.seconds = *value;
   if (value && *value > 0 && rest.find("it/s") != std::string_view::npos) step.seconds = 1 / *value;
   const auto read = checked(to_number(line.substr(begin, slash - begin)), step);
-  return read ? std::optional<Parsed>({*read, "progress bar"}) : std::nullopt;
+  constexpr double kLongest = 1e15;
+  const double length = number_after(line.substr(slash), "/").value_or(0);
+  return read ? std::optional<Parsed>({*read, kBar, length >= 1 && length <= kLongest ? static_cast<std::int64_t>(length) : 0}) : std::nullopt;
+}
+
+/// The Hugging Face Trainer's last line: "{'train_runtime': 312.5, 'train_steps_per_second': 1.6, 'train_loss': 1.9, ...}".
+void read_summary(std::string_view line, TrainerLog& log) {
+  const auto rate = number_after(line, "train_steps_per_second");
+  const auto runtime = number_after(line, "train_runtime");
+  constexpr double kMost = 1e12;
+  if (!rate || !runtime || !(*rate > 0) || !(*runtime > 0) || *runtime > kMost || *rate > kMost || *runtime * *rate > kMost) return;
+  log.mean_step_s = 1 / *rate;
+  log.step_count = std::llround(*runtime * *rate);
 }
 
 std::optional<Parsed> parse_line(std::string_view line) {
@@ -163,7 +181,10 @@ void read_timer(std::string_view line, std::vector<TimerSpread>& timers) {
 
 bool looks_like_trainer_log(std::string_view text) {
   for (const std::string_view line : split_lines(text)) {
-    if (parse_line(strip_ansi(line))) return true;
+    const std::string plain = strip_ansi(line);
+    TrainerLog log;
+    read_summary(plain, log);
+    if (log.mean_step_s > 0 || parse_line(plain)) return true;
   }
   return false;
 }
@@ -176,8 +197,14 @@ void read_trainer_lines(std::string_view text, TrainerLog& log, int& line_number
       const std::string line = strip_ansi(part);
       read_timer(line, log.timers);
       read_timer_line(line, log.timers);
+      read_summary(line, log);
       auto parsed = parse_line(line);
       if (!parsed) continue;
+      // Of progress bars the longest trains; where the trainer prints steps itself, none does.
+      const std::int64_t weight = parsed->trainer == kBar ? parsed->bar_length : std::numeric_limits<std::int64_t>::max();
+      if (weight < log.bar_length) continue;
+      if (weight > log.bar_length) log.trainer = std::string(parsed->trainer);
+      parsed->step.bar_length = log.bar_length = weight;
       parsed->step.line = line_number;
       if (log.trainer.empty()) log.trainer = std::string(parsed->trainer);
       if (!log.steps.empty() && log.steps.back().step == parsed->step.step) {
@@ -194,8 +221,11 @@ Result<TrainerLog> read_trainer_text(std::string_view text, const std::string& f
   log.file = file;
   int lines = 0;
   read_trainer_lines(text, log, lines);
-  if (log.steps.empty()) {
-    return fail("no line with a step's time or rate", {file, 0, 0}, {"known: Megatron-LM, DeepSpeed, NeMo, torchtitan, progress bars of the Hugging Face Trainer"});
+  // Bars that ran before the longest one began are no steps of training either.
+  std::erase_if(log.steps, [&log](const LoggedStep& s) { return s.bar_length < log.bar_length; });
+  if (log.trainer.empty()) log.trainer = "Hugging Face Trainer";
+  if (log.steps.empty() && log.mean_step_s <= 0) {
+    return fail("no line with a step's time or rate", {file, 0, 0}, {"known: Megatron-LM, DeepSpeed, NeMo, torchtitan, progress bars and the summary of the Hugging Face Trainer"});
   }
   return log;
 }

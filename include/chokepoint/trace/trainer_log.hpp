@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What trainers print while they run: step numbers with times or rates (Megatron-LM, DeepSpeed, torchtitan, the Hugging Face
-// Trainer's progress bar), and Megatron-LM's timers with the fastest and slowest rank.
+// Trainer's progress bar and its summary), and Megatron-LM's timers with the fastest and slowest rank.
 #include <chokepoint/base/result.hpp>
 #include <cstdint>
 #include <string>
@@ -16,6 +16,7 @@ struct LoggedStep {
   double rate = 0;             ///< tokens or samples per second; 0: not given
   double flops_per_s = 0;      ///< per accelerator; 0: not given
   int line = 0;
+  std::int64_t bar_length = 0; ///< of the log when the line was read
 };
 
 /// A timer's fastest and slowest rank.
@@ -31,6 +32,9 @@ struct TrainerLog {
   std::string trainer;         ///< "Megatron-LM", "DeepSpeed", "torchtitan", "progress bar"
   std::vector<LoggedStep> steps;
   std::vector<TimerSpread> timers;
+  double mean_step_s = 0;      ///< as the trainer sums up at its end; 0: it does not
+  std::int64_t step_count = 0; ///< that the mean is over
+  std::int64_t bar_length = 0; ///< of the longest progress bar so far: shorter ones load or evaluate; the most where steps are printed otherwise
 };
 
 /// Reads more lines into `log`; `line` counts them over all calls. For logs that grow.
