@@ -37,12 +37,12 @@ std::vector<Slot> one_forward_one_backward(int stage, int p, int m) {
   return order;
 }
 
-/// The passes of all chunks in the order in which micro-batches walk through them, p at a time (fewer in the last
-/// group).
-std::vector<Slot> walk(Kind kind, int p, int m, int v) {
+/// The passes of all chunks in the order in which micro-batches walk through them, a group at a time (fewer in
+/// the last one).
+std::vector<Slot> walk(Kind kind, int group, int m, int v) {
   std::vector<Slot> order;
-  for (int first = 0; first < m; first += p) {
-    const int last = std::min(m, first + p);
+  for (int first = 0; first < m; first += group) {
+    const int last = std::min(m, first + group);
     for (int c = 0; c < v; ++c) {
       for (int k = first; k < last; ++k) order.push_back({kind, k, kind == Kind::kForward ? c : v - 1 - c});
     }
@@ -51,10 +51,11 @@ std::vector<Slot> walk(Kind kind, int p, int m, int v) {
 }
 
 std::vector<Slot> interleaved(int stage, int p, int m, int v) {
-  const std::vector<Slot> forward = walk(Kind::kForward, p, m, v);
-  const std::vector<Slot> backward = walk(Kind::kBackward, p, m, v);
+  const int group = simulate::interleaved_group(p, m);
+  const std::vector<Slot> forward = walk(Kind::kForward, group, m, v);
+  const std::vector<Slot> backward = walk(Kind::kBackward, group, m, v);
   const auto total = static_cast<int>(forward.size());
-  const int warm = std::min(total, 2 * (p - 1 - stage) + (v - 1) * p);
+  const int warm = std::min(total, 2 * (p - 1 - stage) + (v - 1) * group);
   std::vector<Slot> order(forward.begin(), forward.begin() + warm);
   for (int k = 0; k < total; ++k) {
     if (warm + k < total) order.push_back(forward[static_cast<std::size_t>(warm + k)]);

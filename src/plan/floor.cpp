@@ -87,30 +87,24 @@ double bound_s(const Floor& f, const StageCounts& n, const Strategy& s) {
   const double slowest = std::max({first, last, period(n.most_between, false, false)});
   const double sum = first + last + period(n.total - n.first - n.last, false, false);
   const double p = n.stages;
-  // One micro-batch goes down all stages and back; of that at most the weight gradients are put off. A stage puts off at
-  // most `weight`.
-  const double weight = std::max({n.first, n.last, n.most_between}) * f.layer_weight_s + f.end_weight_s;
+  // One micro-batch goes down all stages and back; of that at most the weight gradients are put off.
   const double way = sum - n.total * f.layer_weight_s - 2 * f.end_weight_s;
-  const double forward = pass_s(f.forward, n.total, &f.first_forward, &f.last_forward);
   double total = m * slowest;
+  // Down to the last stage, all micro-batches there, and back. Where layers differ the last stage's share is not known.
+  const double at_last = f.uniform ? last : 0;
   switch (s.schedule) {
-    case Schedule::kOneForwardOneBackward:
     case Schedule::kGpipe: total = sum + (m - 1) * slowest; break;
-    case Schedule::kInterleaved: total += (p - 1) / s.virtual_stages * sum / p; break;
-    case Schedule::kZeroBubble1: total = std::max(total + (p - 1) * std::max(0.0, sum / p - 2 * weight), way); break;
-    case Schedule::kZeroBubble2: total = std::max(total, way); break;
-    // The V has embedding and head on its first stage, and its turn waits for half the forwards.
-    case Schedule::kZeroBubbleV: {
-      const double busy = m * std::max(sum / p, period(n.first, true, true));
-      total = std::max(busy, std::min(busy + (p - 1) / p * forward / 2, way));
+    case Schedule::kOneForwardOneBackward: total = std::max({total, sum, sum + (m - 1) * at_last}); break;
+    case Schedule::kInterleaved: total = std::max(total, m * at_last + (f.uniform ? (sum - last) / s.virtual_stages : 0)); break;
+    case Schedule::kZeroBubble1:
+    case Schedule::kZeroBubble2: {
+      const double forward = pass_s(f.forward, n.first, &f.first_forward, nullptr) + f.forward.of(n.total - n.first - n.last);
+      total = std::max({total, m * at_last + (f.uniform ? forward : 0), way});
       break;
     }
-    // DualPipe pairs the first stage with the last; a forward and two backwards, less what is put off, fill its bubble.
-    case Schedule::kDualPipe: {
-      const double busy = m * std::max(sum / p, (first + last) / 2);
-      total = std::max(busy, std::min(busy + (p / 2 - 1) * std::max(0.0, (2 * sum - forward) / p - 3 * weight), way));
-      break;
-    }
+    // The V has embedding and head on its first stage; DualPipe pairs the first stage with the last.
+    case Schedule::kZeroBubbleV: total = std::max(m * std::max(sum / p, period(n.first, true, true)), way); break;
+    case Schedule::kDualPipe: total = std::max(m * std::max(sum / p, (first + last) / 2), way); break;
   }
   return kRounding * (total + f.fixed_s);
 }

@@ -69,4 +69,39 @@ TransferPieces tied_pieces(const StepContext& c, double embedding_parameters) {
   return {collective::Op::kAllReduce, cost.time_s, std::min(cost.latency_s, cost.time_s), bytes};
 }
 
+namespace {
+
+/// The stages' own times, exchanges behind other micro-batches' kernels left out as far as they hide.
+std::vector<StageTimes> stage_times(const Pieces& pieces) {
+  std::vector<StageTimes> times;
+  for (const StagePieces& s : pieces.stages) {
+    const auto device = [&](const PassPieces& pass) { return pass.device_s() - (1 - s.paired_expert) * pass.expert_s; };
+    const double forward = s.layers * device(s.forward) + s.end_forward.device_s() + s.forward_host_s;
+    const double backward = s.layers * (device(s.backward) + device(s.recompute)) + s.end_backward.device_s() + s.backward_host_s +
+                            s.recompute_host_s;
+    times.push_back({forward, backward, s.weight_gradient_s});
+  }
+  return times;
+}
+
+}  // namespace
+
+double pipeline_s(const Pieces& pieces, const parallel::Strategy& s) {
+  return pipeline_time(stage_times(pieces), s.accumulate, s.virtual_stages, s.schedule, pieces.send.seconds, pieces.blocking_sends,
+                       pieces.send_wire_s)
+      .total;
+}
+
+bool pipeline_is_exact(const Pieces& pieces, const parallel::Strategy& s) {
+  return is_exact(stage_times(pieces), s.accumulate, s.virtual_stages, s.schedule, pieces.send.seconds, pieces.blocking_sends,
+                  pieces.send_wire_s);
+}
+
+int interleaved_group(int stages, int micro_batches) {
+  if (micro_batches <= stages) return std::max(1, micro_batches);
+  int size = std::max(1, stages);
+  while (micro_batches % size != 0 && micro_batches % size < stages) ++size;
+  return size;
+}
+
 }  // namespace chokepoint::simulate

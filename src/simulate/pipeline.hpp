@@ -20,10 +20,16 @@ struct PipelineTime {
   int slowest = 0;       ///< stage with the longest period
 };
 
+/// The longest of the chains of passes and transfers that the schedule is known to hold: no run is shorter. The stages are
+/// those of the pipeline; ranks of DualPipe, which hold two each, are made of them here.
 /// `send_s`: one activation transfer. `blocking`: the schedule waits for each transfer (Megatron before asynchronous p2p).
 /// `wire_s`: how long one transfer keeps the busiest link busy; however well the schedule hides transfers, the link
 /// carries all of them, one after the other.
 PipelineTime pipeline_time(const std::vector<StageTimes>& stages, int micro_batches, int virtual_stages,
                            parallel::Schedule schedule, double send_s, bool blocking, double wire_s = 0);
+
+/// Whether no longer chain exists: a run of these stages takes pipeline_time() itself.
+bool is_exact(const std::vector<StageTimes>& stages, int micro_batches, int virtual_stages, parallel::Schedule schedule,
+              double send_s, bool blocking, double wire_s);
 
 }  // namespace chokepoint::simulate

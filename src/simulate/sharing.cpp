@@ -118,6 +118,9 @@ Buckets in_buckets(const StepContext& c, Op op, const StageCost& stage, double e
   return in_equal_buckets(c, op, stage.parameters, std::max(1.0, std::ceil(stage.parameters / cut)), element_bytes, group);
 }
 
+/// How much slower a pass is beside a transfer when only its kernels are.
+double slowdown_of(const StepContext& c, double kernels) { return 1 + kernels * (interference(c.job.accelerator, c.constants) - 1); }
+
 /// What reduction adds behind a window of backward: all but the last bucket may hide.
 double exposed_behind(const Buckets& b, double window_s, double slack_s, double slowdown) {
   if (b.total <= 0) return 0;
@@ -143,7 +146,7 @@ double exposed_in_chunks(const Buckets& b, double pass_s, const Slack& slack, do
 
 /// Gradient reduction once per step (DDP, ZeRO-1), with the cross-replica part of HSDP-like layouts.
 double reduce_once(const StepContext& c, const StageCost& stage, const Slack& slack) {
-  const double slow = interference(c.job.accelerator, c.constants);
+  const double slow = slowdown_of(c, stage.backward_kernels);
   const bool whole = c.software.reduces_whole;
   const Op op = c.strategy.zero == 0 || whole ? Op::kAllReduce : Op::kReduceScatter;
   const Buckets b = whole ? in_equal_buckets(c, op, stage.parameters, 1, c.software.reduce_bytes, c.groups.data)
@@ -157,7 +160,7 @@ constexpr double kMergedTensors = 6;
 
 /// The first bucket of updated parameters holds up the first layers; the rest hides behind the step's first forward.
 double gather_exposed(const StepContext& c, const Buckets& b, const StageCost& stage, const Slack& slack) {
-  const double slow = interference(c.job.accelerator, c.constants);
+  const double slow = slowdown_of(c, stage.forward_kernels);
   double worst = 0;
   for (const double k : {1.0, slack.chunks}) {
     const double window = stage.forward() * (1 + (k - 1) * slack.hops) / slack.chunks;
@@ -222,7 +225,8 @@ double gather_s(const StepContext& c, double parameters, const collective::Group
 
 /// Parameters gathered unit by unit in forward and backward, gradients scattered in backward.
 Exposed sharded(const StepContext& c, const StageCost& stage) {
-  const double slow = interference(c.job.accelerator, c.constants);
+  const double slow_forward = slowdown_of(c, stage.forward_kernels);
+  const double slow_backward = slowdown_of(c, stage.backward_kernels);
   const parallel::Software& sw = c.software;
   const double unit = stage.unit_parameters;
   const double overlap_share = sw.fetches_by_tensor ? c.constants.fetch_overlap_share : 1;
@@ -250,14 +254,14 @@ Exposed sharded(const StepContext& c, const StageCost& stage) {
   const double b = stage.layer_backward_s;
   const bool overlap = sw.gather_overlap;
   const bool gathers_again = c.strategy.zero == 3 && c.strategy.reshard_after_forward;
-  const double forward_gathers = root_gather + gather + (layers - 1) * (overlap ? added(f, gather, overlap_share, slow) : gather);
+  const double forward_gathers = root_gather + gather + (layers - 1) * (overlap ? added(f, gather, overlap_share, slow_forward) : gather);
   const double again = gathers_again ? gather_again : 0;
   // Gather and reduce-scatter share a communicator and therefore queue; the replica all-reduce has its own.
   const auto backward = [&](bool reduces) {
     const double scattered = reduces ? scatter : 0;
     const double replicated = reduces ? replicate : 0;
     const double queue = std::max(again + scattered, replicated);
-    const double excess = overlap ? added(b, queue, overlap_share, slow) : again + scattered + replicated;
+    const double excess = overlap ? added(b, queue, overlap_share, slow_backward) : again + scattered + replicated;
     const double parts = again + std::max(scattered, replicated);
     const double gather_part = parts > 0 ? (layers - 1) * excess * again / parts : 0;
     const double tail = reduces ? scatter + replicate + root_scatter + root_replicate : 0;

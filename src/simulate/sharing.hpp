@@ -19,6 +19,8 @@ struct StageCost {
   double layer_backward_s = 0;
   double end_forward_s = 0;     ///< embedding and head
   double end_backward_s = 0;
+  double forward_kernels = 1;   ///< share of its passes that kernels take: they alone run slower beside a transfer
+  double backward_kernels = 1;
   double forward() const { return layers * layer_forward_s + end_forward_s; }
   double backward() const { return layers * layer_backward_s + end_backward_s; }
 };

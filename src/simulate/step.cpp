@@ -68,6 +68,8 @@ Stage with_mirror(const Stage& a, const Stage& b) {
   out.recompute = mean(a.recompute, b.recompute);
   out.times = {(a.times.forward + b.times.forward) / 2, (a.times.backward + b.times.backward) / 2,
                (a.times.weight_gradient + b.times.weight_gradient) / 2};
+  out.cost.forward_kernels = out.times.forward > 0 ? out.forward.compute / out.times.forward : 1;
+  out.cost.backward_kernels = out.times.backward > 0 ? (out.backward.compute + out.recompute.compute) / out.times.backward : 1;
   out.cost.layers += b.cost.layers;
   out.cost.parameters += b.cost.parameters;
   out.cost.root_parameters += b.cost.root_parameters;
@@ -211,6 +213,9 @@ Stage Predictor::Impl::stage(const StepContext& c, const LayerCost& layer, const
     out.cost.layer_forward_s = (out.times.forward - out.cost.end_forward_s) / layers;
     out.cost.layer_backward_s = (out.times.backward - out.cost.end_backward_s) / layers;
   }
+  const double backward_kernels = out.backward.compute + out.recompute.compute;
+  if (out.times.forward > 0) out.cost.forward_kernels = out.forward.compute / out.times.forward;
+  if (out.times.backward > 0) out.cost.backward_kernels = backward_kernels / out.times.backward;
   out.cost.unit_parameters = layer_parameters(c, count, held);
   const double tied_copy = job.model.tied_embeddings && s.pipeline > 1 ? count.embedding : 0;
   out.cost.root_parameters = ((is_first ? count.embedding : 0) + (is_last ? count.head + count.final + (is_first ? 0 : tied_copy) : 0)) / s.tensor;
@@ -308,7 +313,7 @@ Prediction Predictor::Impl::evaluate(const Strategy& s, Pieces* record) const {
     single = stages;
     for (std::size_t i = 0; i < stages.size(); ++i) stages[i] = with_mirror(single[i], single[single.size() - 1 - i]);
   }
-  for (const Stage& st : stages) times.push_back(st.times);
+  for (const Stage& st : single.empty() ? stages : single) times.push_back(st.times);
   // Tensor ranks send a slice each and gather on the other side (arXiv 2104.04473 section 4.1; DeepSpeed partitions too).
   const double activation = tokens * job.model.hidden * 2 / s.tensor;
   const collective::Cost hop = s.pipeline > 1 ? network.send(activation, groups.stage_distance, job.gpus) : collective::Cost{};

@@ -6,6 +6,7 @@
 //   const simulate::Pieces pieces = predictor.pieces(completed_strategy);
 //   pieces.stages[0].forward.compute_s  // kernels of one layer, forward, one micro-batch, on a rank of stage 0
 #include <chokepoint/collective/collective.hpp>
+#include <chokepoint/parallel/job.hpp>
 #include <vector>
 
 namespace chokepoint::simulate {
@@ -92,5 +93,15 @@ struct Pieces {
   double activation_bytes = 0;  ///< of one micro-batch between layers, on one rank before tensor slicing
   double closed_form_s = 0;     ///< step time by formula
 };
+
+/// Passes and transfers between stages by formula: the step but for data parallelism and its end.
+double pipeline_s(const Pieces& pieces, const parallel::Strategy& strategy);
+/// Whether that is the time of a run on free links; elsewhere no run is shorter.
+bool pipeline_is_exact(const Pieces& pieces, const parallel::Strategy& strategy);
+
+/// Micro-batches that pass a chunk one after the other before the next chunk's turn comes: as few as let a whole number
+/// of groups, or a last one that is not smaller than the pipeline, hold all (Megatron-Core refuses smaller ones,
+/// microbatch_group_size_per_vp_stage; torch.distributed.pipelining divides into rounds); all where they are fewer than stages.
+int interleaved_group(int stages, int micro_batches);
 
 }  // namespace chokepoint::simulate
