@@ -21,8 +21,11 @@ struct StageCost {
   double end_backward_s = 0;
   double forward_kernels = 1;   ///< share of its passes that kernels take: they alone run slower beside a transfer
   double backward_kernels = 1;
-  double forward() const { return layers * layer_forward_s + end_forward_s; }
-  double backward() const { return layers * layer_backward_s + end_backward_s; }
+  /// Exchanges that other passes hide, in the step's first forward and its last backward, which run beside none.
+  double alone_forward_s = 0;
+  double alone_backward_s = 0;
+  double forward() const { return layers * layer_forward_s + end_forward_s + alone_forward_s; }
+  double backward() const { return layers * layer_backward_s + end_backward_s + alone_backward_s; }
 };
 
 struct Exposed {

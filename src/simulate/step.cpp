@@ -231,11 +231,19 @@ void Predictor::Impl::add_data_parallel(const StepContext& c, const std::vector<
   Slack slack;
   slack.chunks = c.strategy.virtual_stages;
   slack.hops = c.strategy.pipeline;
+  const bool dual = c.strategy.schedule == parallel::Schedule::kDualPipe;
+  const bool v = c.strategy.schedule == parallel::Schedule::kZeroBubbleV;
+  if (dual) slack.chunks = 2;
+  const int count_of_stages = c.strategy.pipeline;
   for (std::size_t i = 0; i < stages.size(); ++i) {
+    // The V comes back to its later stages at once; the other end's first micro-batch to the middle ones.
+    const int at = static_cast<int>(i);
+    if (v) slack.hops = 2 * (count_of_stages - 1 - at) + 1;
+    if (dual) slack.hops = std::max(1, count_of_stages - 1 - 2 * std::min(at, count_of_stages - 1 - at));
     Exposed e = data_parallel(c, stages[i].cost, slack);
     if (c.strategy.local_steps > 1) e.reduce_s /= c.strategy.local_steps;
     if (e.gather_s + e.reduce_s > worst.gather_s + worst.reduce_s) worst = e;
-    if (c.strategy.schedule == parallel::Schedule::kDualPipe) continue;  // both ends begin and end together
+    if (dual) continue;  // both ends begin and end together
     slack.gather_s += stages[i].times.forward / c.strategy.virtual_stages;
     slack.reduce_s += stages[i].times.backward / c.strategy.virtual_stages;
   }
@@ -307,6 +315,8 @@ Prediction Predictor::Impl::evaluate(const Strategy& s, Pieces* record) const {
       stages.push_back(stage(c, uniform ? steady : with_expert_share(stage_layer.back(), paired), held, first, last, i, layers[at]));
     }
     before = held;
+    stages.back().cost.alone_forward_s = (1 - paired) * layer_cost.forward.expert * layers[at];
+    stages.back().cost.alone_backward_s = (1 - paired) * (layer_cost.backward.expert + layer_cost.recompute.expert) * layers[at];
   }
   std::vector<Stage> single;
   if (s.schedule == parallel::Schedule::kDualPipe) {
