@@ -163,6 +163,9 @@ std::string whatif_json(const Study& study) {
   out["now"]["goodput"] = goodput_json(study.goodput);
   out["best"] = state_json(study.baseline.best);
   out["best"]["money"] = money_json(study.best_money);
+  Json notes = Json::array();
+  for (const Note& note : study.baseline.scenario.notes) notes.push_back(note.text);
+  out["now"]["notes"] = notes;
   out["left_out"] = study.left_out;
   out["money_meaning"] = study.money ? Json(money_meaning(study)) : Json(nullptr);
   if (!study.money) out["price_missing"] = study.price_missing;

@@ -51,6 +51,7 @@ std::string now_section(const Study& study, const Style& style) {
                     "\n";
   out += said_line("  strategy", parallel::title(p.strategy) + "; " + memory_words(p, style), style);
   out += said_line("  choke point", choke_words(p), style);
+  for (const Note& note : base.scenario.notes) out += said_line("  note", note.text, style);
   if (study.money) {
     out += said_line("  money",
                   fmt::format("{} USD a step, {} per billion tokens, {} a day", usd(study.money->usd_per_step),
@@ -106,7 +107,13 @@ std::string money_lines(const Study& study, const PricedAnswer& a, const Style& 
     out += said_line("  bought", words, style);
     if (!a.spared.items.empty() && a.spared.usd() > 0)
       out += said_line("", fmt::format("instead of {}: {} USD", bought_words(a.spared, style), usd(a.spared.usd())), style);
-    if (a.payback && a.bought.usd() > 0) {
+    if (a.payback && a.spared.usd() > a.bought.usd()) {
+      const double saved = a.payback->saved_usd_per_day;
+      out += said_line("  cheaper parts",
+                    fmt::format("{} USD less to buy; the same work costs {} USD a day {}", usd(a.spared.usd() - a.bought.usd()),
+                                usd(std::abs(saved)), saved < 0 ? "more" : "less"),
+                    style);
+    } else if (a.payback && a.bought.usd() > 0) {
       out += said_line("  payback",
                     a.payback->days ? fmt::format("{} days at {} USD a day saved on the same work",
                                                   usd(*a.payback->days), usd(a.payback->saved_usd_per_day))
@@ -209,7 +216,8 @@ std::string price_words(const HourlyPrice& price) {
 }
 
 std::string ratio_words(const Ratio& ratio) {
-  const auto percent = [](double value) { return 100 * (value - 1); };
+  // What rounds to nothing has no sign.
+  const auto percent = [](double value) { return std::abs(value - 1) < 5e-4 ? 0.0 : 100 * (value - 1); };
   if (std::abs(percent(ratio.value)) >= 200)
     return fmt::format("x{:.2f} ({:.2f} .. {:.2f})", ratio.value, ratio.low, ratio.high);
   return fmt::format("{:+.1f} % ({:+.1f} .. {:+.1f})", percent(ratio.value), percent(ratio.low), percent(ratio.high));

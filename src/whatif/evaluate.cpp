@@ -118,6 +118,27 @@ std::optional<double> step_time(const Scenario& scenario, const parallel::Strate
 
 namespace {
 
+/// What of the strategy the traces do not show, and the other way round: the traces may be of another one.
+std::vector<std::string> unlike_traces(const MeasuredStep& measured, const parallel::Strategy& s) {
+  struct Trait {
+    Bill item;
+    const char* word;
+    int degree;
+  };
+  const std::array<Trait, 4> traits = {Trait{Bill::kTensor, "tensor", s.tensor}, Trait{Bill::kContext, "context", s.context},
+                                       Trait{Bill::kExpert, "expert", s.expert}, Trait{Bill::kPipeline, "pipeline", s.pipeline}};
+  std::vector<std::string> out;
+  for (const Trait& trait : traits) {
+    const int seen = measured.groups[static_cast<std::size_t>(trait.item)];
+    if (trait.degree > 1 && seen == 0) out.push_back(fmt::format("{}={} leaves no trace in them", trait.word, trait.degree));
+    if (trait.degree == 1 && seen > 1) out.push_back(fmt::format("they show {} parallelism, the strategy has none", trait.word));
+  }
+  const bool gathers = measured.groups[static_cast<std::size_t>(Bill::kDataGather)] > 1;
+  if (s.zero == 3 && s.data > 1 && !gathers) out.emplace_back("they show no gather of sharded parameters");
+  if (s.zero == 0 && gathers) out.emplace_back("they show gathers of sharded parameters, the strategy shards nothing");
+  return out;
+}
+
 /// Measured costs move as the model says: it has to speak of the job that was traced.
 Result<bool> hold_against_model(Scenario& scenario) {
   MeasuredStep& measured = *scenario.real.measured;
@@ -129,6 +150,10 @@ Result<bool> hold_against_model(Scenario& scenario) {
                                  measured.ranks)});
   TRY_INTO(const parallel::Strategy full, parallel::completed(scenario.job, *scenario.strategy));
   measured.model_s = simulate::Predictor(scenario.job, {}, scenario.parameters).evaluate(full).bill;
+  for (const std::string& unlike : unlike_traces(measured, full)) {
+    scenario.notes.push_back({"the traces may be of another strategy than " + parallel::to_text(portable(full)) + ": " + unlike +
+                              "; figures below move their costs as if it had run", {}});
+  }
   return true;
 }
 

@@ -60,6 +60,10 @@ Result<MeasuredStep> measured_step(const diagnose::Diagnosis& d) {
     cost.share_s += std::max(0.0, cause.cost_s);
   }
   out.ranks = d.world_size;
+  for (const diagnose::MatchedCollective& c : d.collectives) {
+    int& size = out.groups[static_cast<std::size_t>(c.dimension)];
+    size = std::max({size, c.group_size, 1});
+  }
   return out;
 }
 

@@ -96,6 +96,26 @@ TEST(Measured, TracesOfAnotherJobAreRefused) {
   EXPECT_FALSE(baseline(s));
 }
 
+TEST(Measured, TracesOfAnotherStrategyAreSaid) {
+  const auto notes = [](const std::string& strategy, std::initializer_list<std::pair<Bill, int>> groups) {
+    Scenario s = scenario_of({.strategy = strategy});
+    s.real.measured = ten_seconds();
+    for (const auto& [item, size] : groups) s.real.measured->groups[at(item)] = size;
+    const auto base = baseline(s);
+    EXPECT_TRUE(base);
+    std::string all;
+    if (base) {
+      for (const Note& note : base->scenario.notes) all += note.text + "\n";
+    }
+    return all;
+  };
+  EXPECT_EQ(notes("fsdp microbatch=1", {{Bill::kDataGather, 16}, {Bill::kDataReduce, 16}}), "");
+  EXPECT_EQ(notes("tensor=8 zero=1 microbatch=1", {{Bill::kTensor, 8}, {Bill::kDataReduce, 2}}), "");
+  EXPECT_NE(notes("tensor=8 zero=1 microbatch=1", {{Bill::kDataReduce, 16}}).find("tensor=8 leaves no trace in them"), std::string::npos);
+  EXPECT_NE(notes("ddp microbatch=1 recompute=full", {{Bill::kTensor, 8}}).find("they show tensor parallelism, the strategy has none"), std::string::npos);
+  EXPECT_NE(notes("fsdp microbatch=1", {{Bill::kDataReduce, 16}}).find("no gather of sharded parameters"), std::string::npos);
+}
+
 TEST(Imperfect, ASlowRankHoldsAllBackAndItsRemovalGivesThatBack) {
   const Scenario even = scenario_of({});
   const auto base = baseline(even);

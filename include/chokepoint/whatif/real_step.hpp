@@ -28,6 +28,7 @@ struct MeasuredStep {
   Cost slow_rank;                ///< slow ranks
   Cost uneven_load;              ///< uneven work: sequences, experts, a heavy stage
   int ranks = 0;                 ///< of the job that was traced
+  std::array<int, simulate::kBillCount> groups{};  ///< by class: ranks of the largest group that communicates; 0: none was seen
   double slow_rank_left = 1;     ///< share of it that a change leaves
   double uneven_load_left = 1;
   std::optional<Bill> model_s;   ///< the model's bill of the same job; filled in by `baseline`
