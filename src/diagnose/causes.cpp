@@ -173,6 +173,18 @@ Words words_of(Removable kind, const Replay& replay, const Diagnosis& d) {
   }
 }
 
+/// What a layout gives one stage to do beside its layers is a part of the bill, no cause; it is told where it can be evened out.
+void note_own_work(const Replay& replay, double measured_s, Diagnosis& d) {
+  const Replay::OwnWork& own = replay.own_work();
+  if (own.seconds <= kWorthNaming * measured_s) return;
+  std::vector<std::string> names;
+  for (const int m : own.ranks) names.push_back(std::to_string(d.ranks[static_cast<std::size_t>(m)].rank));
+  constexpr std::size_t kMostNameBytes = 60;
+  d.notes.push_back({"the stage of ranks " + short_list(names) + " computes " + percent(own.seconds / measured_s) + " of the time longer for what it alone runs (" +
+                         std::string(own.kernel.substr(0, kMostNameBytes)) +
+                         "): fewer layers there even it out (Megatron-LM --account-for-loss-in-pipeline-split, --decoder-last-pipeline-num-layers)", {}});
+}
+
 }  // namespace
 
 void find_causes(const std::vector<RankTrace>& traces, const std::vector<CommunicationView>& views, Diagnosis& d) {
@@ -198,6 +210,7 @@ void find_causes(const std::vector<RankTrace>& traces, const std::vector<Communi
     d.notes.push_back({"the replay gives " + format_duration(replayed) + " where " + format_duration(measured) +
                            " were measured: waits that no trace explains; costs of causes are scaled to the measurement", {}});
   }
+  note_own_work(replay, measured, d);
   const double scale = replayed > 0 ? measured / replayed * per_step : per_step;
   // Only classes that occur: each doubles the number of replays.
   std::vector<Removable> kinds;

@@ -65,7 +65,7 @@ Replay::Replay(const std::vector<RankTrace>& traces, const std::vector<std::vect
         }
         continue;
       }
-      line.pieces.push_back({s.span.end_ns - s.span.begin_ns, removable_of(s)});
+      line.pieces.push_back({s.span.end_ns - s.span.begin_ns, removable_of(s), s.event, false});
       line.begin_ns.push_back(s.span.begin_ns);
     }
     line.rank_excess_ns.assign(line.pieces.size(), 0);
@@ -73,6 +73,7 @@ Replay::Replay(const std::vector<RankTrace>& traces, const std::vector<std::vect
   }
   build_meetings(traces, collectives);
   find_stages(collectives);
+  mark_own_work(traces);
   even_out();
 }
 
@@ -106,6 +107,73 @@ void Replay::find_stages(const std::vector<MatchedCollective>& collectives) {
     }
   }
   for (std::size_t m = 0; m < lines_.size(); ++m) stage_of_[m] = pipelined ? root(static_cast<int>(m)) : 0;
+}
+
+namespace {
+
+/// A kernel's name without its numbers: tile sizes and layers differ where the work does not.
+std::string kind_of(std::string_view kernel) {
+  std::string kind;
+  for (const char c : kernel) {
+    if (c < '0' || c > '9') kind += c;
+  }
+  return kind;
+}
+
+}  // namespace
+
+void Replay::mark_own_work(const std::vector<RankTrace>& traces) {
+  constexpr int kSeveral = -1;
+  std::map<std::string, int, std::less<>> stage_of_kind;
+  std::vector<std::vector<int*>> by_name(traces.size());  // of each rank's kernel names: the entry above
+  for (std::size_t m = 0; m < lines_.size(); ++m) {
+    by_name[m].resize(traces[m].names.size(), nullptr);
+    for (const Piece& p : lines_[m].pieces) {
+      if (p.kind != Removable::kCount || p.event < 0) continue;
+      const trace::NameId name = traces[m].device.name[static_cast<std::size_t>(p.event)];
+      if (by_name[m][name] != nullptr) continue;
+      const auto [at, fresh] = stage_of_kind.try_emplace(kind_of(traces[m].names[name]), stage_of_[m]);
+      if (!fresh && at->second != stage_of_[m]) at->second = kSeveral;
+      by_name[m][name] = &at->second;
+    }
+  }
+  std::vector<double> own(lines_.size(), 0);
+  std::vector<double> all(lines_.size(), 0);
+  for (std::size_t m = 0; m < lines_.size(); ++m) {
+    for (Piece& p : lines_[m].pieces) {
+      if (p.kind != Removable::kCount) continue;
+      all[m] += static_cast<double>(p.ns);
+      p.own = p.event >= 0 && *by_name[m][traces[m].device.name[static_cast<std::size_t>(p.event)]] != kSeveral;
+      own[m] += p.own ? static_cast<double>(p.ns) : 0;
+    }
+  }
+  // Stages that have next to nothing in common say nothing of each other; and one stage alone is not compared.
+  constexpr double kMostOwn = 0.5;
+  bool alike = std::any_of(stage_of_.begin(), stage_of_.end(), [this](int stage) { return stage != stage_of_.front(); });
+  for (std::size_t m = 0; m < lines_.size(); ++m) alike = alike && own[m] <= kMostOwn * all[m];
+  if (alike) return find_own_work(traces, own, all);
+  for (Line& line : lines_) {
+    for (Piece& p : line.pieces) p.own = false;
+  }
+}
+
+void Replay::find_own_work(const std::vector<RankTrace>& traces, const std::vector<double>& own, const std::vector<double>& all) {
+  const std::size_t most = static_cast<std::size_t>(std::max_element(own.begin(), own.end()) - own.begin());
+  std::vector<double> others;
+  for (std::size_t m = 0; m < all.size(); ++m) {
+    if (stage_of_[m] == stage_of_[most]) {
+      own_work_.ranks.push_back(static_cast<int>(m));
+    } else {
+      others.push_back(all[m]);
+    }
+  }
+  own_work_.seconds = std::max(0.0, std::min(own[most], all[most] - median(others))) * 1e-9;
+  std::map<std::string_view, std::int64_t> kernels;
+  for (const Piece& p : lines_[most].pieces) {
+    if (p.own) kernels[traces[most].names[traces[most].device.name[static_cast<std::size_t>(p.event)]]] += p.ns;
+  }
+  const auto longest = std::max_element(kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (longest != kernels.end()) own_work_.kernel = longest->first;
 }
 
 void Replay::find_heavy_stage(const std::vector<double>& total, double& typical) {
@@ -262,7 +330,7 @@ void Replay::even_out() {
   if (lines_.size() < 2) return;
   std::vector<double> total(lines_.size(), 0);
   for (std::size_t m = 0; m < lines_.size(); ++m) {
-    for (const Piece& p : lines_[m].pieces) total[m] += p.kind == Removable::kCount ? static_cast<double>(p.ns) : 0;
+    for (const Piece& p : lines_[m].pieces) total[m] += p.kind == Removable::kCount && !p.own ? static_cast<double>(p.ns) : 0;
   }
   double typical = median(total);
   find_heavy_stage(total, typical);
@@ -271,7 +339,9 @@ void Replay::even_out() {
     if (slowest_ < 0 || total[m] > total[static_cast<std::size_t>(slowest_)]) slowest_ = static_cast<int>(m);
     const double share = total[m] > typical ? 1 - typical / total[m] : 0;
     for (std::size_t k = 0; k < lines_[m].pieces.size(); ++k) {
-      if (lines_[m].pieces[k].kind == Removable::kCount) lines_[m].rank_excess_ns[k] = share * static_cast<double>(lines_[m].pieces[k].ns);
+      const Piece& p = lines_[m].pieces[k];
+      // A slow rank is slow in all it does; a stage with more to do is not slower in what it alone does.
+      if (p.kind == Removable::kCount && (!p.own || heavy_stage_.empty())) lines_[m].rank_excess_ns[k] = share * static_cast<double>(p.ns);
     }
   }
   slowest_factor_ = total[static_cast<std::size_t>(slowest_)] / typical;
@@ -284,7 +354,7 @@ void Replay::even_out() {
       const auto m = static_cast<std::size_t>(v.member);
       const Line& line = lines_[m];
       for (std::size_t k = from[m]; k < v.arrive; ++k) {
-        if (line.pieces[k].kind == Removable::kCount) work[m] += static_cast<double>(line.pieces[k].ns) - line.rank_excess_ns[k];
+        if (line.pieces[k].kind == Removable::kCount && !line.pieces[k].own) work[m] += static_cast<double>(line.pieces[k].ns) - line.rank_excess_ns[k];
       }
       mean += work[m] / static_cast<double>(lines_.size());
     }
@@ -293,7 +363,7 @@ void Replay::even_out() {
       Line& line = lines_[m];
       const double share = work[m] > 0 ? 1 - mean / work[m] : 0;
       for (std::size_t k = from[m]; k < v.arrive; ++k) {
-        if (line.pieces[k].kind == Removable::kCount) line.spread_ns[k] = share * (static_cast<double>(line.pieces[k].ns) - line.rank_excess_ns[k]);
+        if (line.pieces[k].kind == Removable::kCount && !line.pieces[k].own) line.spread_ns[k] = share * (static_cast<double>(line.pieces[k].ns) - line.rank_excess_ns[k]);
       }
       from[m] = std::max(from[m], v.arrive);
     }

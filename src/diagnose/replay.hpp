@@ -6,6 +6,7 @@
 // times back.
 #include <chokepoint/diagnose/diagnose.hpp>
 #include <chokepoint/trace/columns.hpp>
+#include <string_view>
 #include <vector>
 
 #include "bill.hpp"
@@ -31,11 +32,20 @@ class Replay {
   double slowest_factor() const { return slowest_factor_; }
   /// Ranks of the pipeline stage that computes longest, where it is the stage and not a rank of it that is slow; else empty.
   const std::vector<int>& heavy_stage() const { return heavy_stage_; }
+  /// A stage that computes longer than the others because of work that only it has (head and loss, embedding).
+  struct OwnWork {
+    std::vector<int> ranks;
+    std::string_view kernel;  ///< the longest of it
+    double seconds = 0;       ///< of the window
+  };
+  const OwnWork& own_work() const { return own_work_; }
 
  private:
   struct Piece {
     std::int64_t ns = 0;
     Removable kind = Removable::kCount;  ///< kCount: compute, never taken out
+    std::int32_t event = -1;             ///< of compute
+    bool own = false;                    ///< compute of a kind that no other stage runs
   };
   /// A member's view of one collective.
   struct Visit {
@@ -71,6 +81,9 @@ class Replay {
 
   void build_meetings(const std::vector<trace::RankTrace>& traces, const std::vector<MatchedCollective>& collectives);
   void order_points();
+  /// Marks compute that only one stage runs: it comes with the layout, and makes no stage heavier than it should be.
+  void mark_own_work(const std::vector<trace::RankTrace>& traces);
+  void find_own_work(const std::vector<trace::RankTrace>& traces, const std::vector<double>& own, const std::vector<double>& all);
   void even_out();
   /// Ranks joined by groups other than those between stages.
   void find_stages(const std::vector<MatchedCollective>& collectives);
@@ -96,6 +109,7 @@ class Replay {
   std::size_t visits_ = 0;
   std::vector<int> stage_of_;  ///< by rank
   std::vector<int> heavy_stage_;
+  OwnWork own_work_;
   int slowest_ = -1;
   double slowest_factor_ = 1;
 };

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 #include <fmt/format.h>
 #include <iterator>
 #include <zlib.h>
@@ -154,6 +156,11 @@ class RankWriter {
       size_[m] = static_cast<int>(ranks.size());
     }
     predecessors();
+    for (const Op& op : stage_.ops) {
+      chunks_ = std::max(chunks_, op.chunk + 1);
+      int& parts = parts_[{op.work, op.micro_batch, op.chunk}];
+      parts = std::max(parts, op.part + 1);
+    }
   }
 
   void metadata() {
@@ -226,7 +233,7 @@ class RankWriter {
   /// The host call that launches the next kernel, over at `end_ns`; inside a range that says why where there is one.
   void launch(std::int64_t end_ns, std::string_view call, std::string_view range) {
     ++correlation_;
-    const std::int64_t begin = end_ns - 2;
+    const std::int64_t begin = std::max(end_ns - 2, at(0));  // what the step's first work is launched by belongs to it
     const int thread = range.empty() ? 1 : range.front() == 'O' ? 2 : 3;
     if (!range.empty()) {
       event(fmt::format(R"j("ph":"X","cat":"cpu_op","name":"{}","pid":{},"tid":{},"ts":{},"dur":{})j", range,
@@ -245,6 +252,27 @@ class RankWriter {
     return std::min(at(t.arrive_s), at(std::max(times[b].start_s, 0.0)) + 2);
   }
 
+  /// What a pass computes beside its layers at one end of the model: how much of the operation, and where in it.
+  struct End {
+    double share = 0;
+    bool first = false;
+    std::string_view name;
+  };
+
+  /// Embedding and head have kernels of their own, as in a real trace, where a pipeline has them on different stages.
+  End end_of(const Op& op) const {
+    const int stage = s_.layout.stage_of(rank_);
+    const int last = static_cast<int>(s_.pieces.stages.size()) - 1;
+    if (last == 0 || (stage != 0 && stage != last) || (op.work != Work::kForward && op.work != Work::kBackward) || op.seconds <= 0) return {};
+    const int parts = parts_.at({op.work, op.micro_batch, op.chunk});
+    const bool head = stage == last;
+    if (op.chunk != (head ? chunks_ - 1 : 0) || (op.part >= 0 && op.part != (head ? parts - 1 : 0))) return {};
+    const simulate::StagePieces& pieces = s_.pieces.stages[static_cast<std::size_t>(stage)];
+    const bool forward = op.work == Work::kForward;
+    const double seconds = (forward ? pieces.end_forward : pieces.end_backward).compute_s;
+    return {std::min(1.0, seconds / op.seconds), forward != head, head ? "output layer" : "embedding"};
+  }
+
   void kernel(std::uint32_t i, const OpTime& t, const std::vector<OpTime>& times) {
     const Op& op = stage_.ops[i];
     const std::int64_t begin = at(t.start_s);
@@ -254,13 +282,23 @@ class RankWriter {
                                    : op.work == Work::kOptimizer ? "Optimizer.step#AdamW.step"
                                                                  : "";
     const bool copy = op.work == Work::kOffload;
-    launch(launched(i, t, times), copy ? "cudaMemcpyAsync" : "cudaLaunchKernel", range);
     std::string label(engine::name(op.work));
+    const std::string_view pass = engine::name(op.work);
     if (op.part >= 0) label += fmt::format(" layer {}", op.part);
-    event(fmt::format(
-        R"j("ph":"X","cat":"{}","name":"{}","pid":{},"tid":7,"ts":{},"dur":{},"args":{{"stream":7,"device":{},"correlation":{},"micro batch":{},"chunk":{}}})j",
-        copy ? "gpu_memcpy" : "kernel", copy ? "Memcpy HtoD (Pinned -> Device)" : label, rank_, us(begin),
-        us(end - begin), rank_, correlation_, op.micro_batch, op.chunk));
+    if (copy) label = "Memcpy HtoD (Pinned -> Device)";
+    const auto one = [&](const std::string& name, std::int64_t from, std::int64_t to) {
+      if (to <= from) return;
+      launch(launched(i, t, times), copy ? "cudaMemcpyAsync" : "cudaLaunchKernel", range);
+      event(fmt::format(
+          R"j("ph":"X","cat":"{}","name":"{}","pid":{},"tid":7,"ts":{},"dur":{},"args":{{"stream":7,"device":{},"correlation":{},"micro batch":{},"chunk":{}}})j",
+          copy ? "gpu_memcpy" : "kernel", name, rank_, us(from), us(to - from), rank_, correlation_, op.micro_batch, op.chunk));
+    };
+    const End own = end_of(op);
+    const auto length = static_cast<std::int64_t>(std::llround(own.share * static_cast<double>(end - begin)));
+    const std::string own_label = fmt::format("{} {}", own.name, pass);
+    if (own.first) one(own_label, begin, begin + length);
+    one(label, own.first ? begin + length : begin, own.first ? end : end - length);
+    if (!own.first) one(own_label, end - length, end);
   }
 
   /// The step's own overhead of the host ends with the loss that it reads back.
@@ -349,6 +387,8 @@ class RankWriter {
   std::int64_t forward_free_ns_ = 0;
   std::int64_t backward_free_ns_ = 0;
   std::int64_t correlation_ = 0;
+  int chunks_ = 1;  ///< of the stage's model chunks
+  std::map<std::tuple<Work, int, int>, int> parts_;  ///< into which a pass of a micro-batch through a chunk is cut
 };
 
 }  // namespace
