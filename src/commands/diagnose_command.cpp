@@ -6,6 +6,7 @@
 #include <chokepoint/diagnose/hang.hpp>
 #include <chokepoint/diagnose/log_trend.hpp>
 #include <chokepoint/diagnose/regression.hpp>
+#include <chokepoint/diagnose/slow_link.hpp>
 #include <chokepoint/diagnose/straggler.hpp>
 #include <chokepoint/diagnose/worth.hpp>
 #include <chokepoint/report/pages.hpp>
@@ -109,18 +110,22 @@ Result<std::optional<diagnose::Regression>> against_baseline(const DiagnoseOptio
 int run_traces(const DiagnoseOptions& options, const CommonOptions& common) {
   diagnose::Options how;
   std::unique_ptr<collective::Network> network;
+  std::optional<topology::Cluster> cluster;
   if (!options.cluster.empty()) {
-    const Result<topology::Cluster> cluster = read_cluster(options);
-    if (!cluster) return report_error(cluster.error());
+    Result<topology::Cluster> wiring = read_cluster(options);
+    if (!wiring) return report_error(wiring.error());
+    cluster = std::move(*wiring);
     const Result<hardware::Accelerator> accelerator = hardware::find_accelerator(cluster->hosts.front().host.accelerator);
     if (!accelerator) return report_error(accelerator.error());
     network = std::make_unique<collective::Network>(*cluster, *accelerator);
     how.network = network.get();
     how.gpus_per_host = cluster->gpus_per_host();
   }
-  const auto read = [&how](const std::vector<std::string>& paths) -> Result<diagnose::Diagnosis> {
+  const auto read = [&](const std::vector<std::string>& paths) -> Result<diagnose::Diagnosis> {
     TRY_INTO(std::vector<trace::RankTrace> traces, read_traces(paths));
-    return diagnose::diagnose(std::move(traces), how);
+    TRY_INTO(diagnose::Diagnosis diagnosis, diagnose::diagnose(std::move(traces), how));
+    if (cluster) diagnose::name_slow_link(diagnosis, *cluster);
+    return diagnosis;
   };
   const Result<diagnose::Diagnosis> d = read(options.inputs);
   if (!d) return report_error(d.error());

@@ -2,6 +2,7 @@
 // Simulated steps written as traces and read back by diagnose: the bill must come back, and a planted fault must be
 // named.
 #include <chokepoint/diagnose/diagnose.hpp>
+#include <chokepoint/diagnose/slow_link.hpp>
 #include <chokepoint/report/simulate_view.hpp>
 #include <chokepoint/trace/trace.hpp>
 #include <chokepoint/wiring/wiring.hpp>
@@ -235,6 +236,24 @@ TEST(Timeline, HealthyJobsShowNoFaultAboveTwoPercent) {
   EXPECT_EQ(found, "");
   EXPECT_GT(told, 0);
   EXPECT_GT(tried, told);
+}
+
+// Four stages, a host each: the messages from 1 to 2 and from 2 to 3 pass host 2's NICs, those from 0 to 1 do not.
+TEST(Timeline, ASlowHostsLinksAreNamedWhereTheWiringIsGiven) {
+  const parallel::Job job = job_on("dgx-a100", 4, "llama-2-7b", 16);
+  Imperfections slow;
+  slow.slow_hosts = {{2, 0.02}};
+  const auto s = simulated(job, "tensor=8 pipeline=4 microbatch=1", slow);
+  ASSERT_TRUE(s);
+  const collective::Network network(job.cluster, job.accelerator);
+  diagnose::Diagnosis d = read_back(job, *s, &network);
+  const auto link = diagnose::find_slow_link(d, job.cluster);
+  ASSERT_TRUE(link);
+  EXPECT_EQ(link->where.substr(0, 18), "the NICs of host 2") << link->where;
+  diagnose::name_slow_link(d, job.cluster);
+  ASSERT_FALSE(d.causes.empty());
+  EXPECT_EQ(d.causes.front().id, "slow-wire");
+  EXPECT_EQ(d.causes.front().where, link->where);
 }
 
 TEST(Timeline, OneFileOfAllRanksGivesTheSameDiagnosisAsAFileForEach) {
