@@ -9,6 +9,7 @@
 #include <chokepoint/diagnose/slow_link.hpp>
 #include <chokepoint/diagnose/straggler.hpp>
 #include <chokepoint/diagnose/worth.hpp>
+#include <chokepoint/report/diagnose_read.hpp>
 #include <chokepoint/report/pages.hpp>
 #include <chokepoint/trace/flight_recorder.hpp>
 #include <chokepoint/trace/op_timeline.hpp>
@@ -16,6 +17,8 @@
 #include <chokepoint/trace/trainer_log.hpp>
 #include <chokepoint/wiring/wiring.hpp>
 #include <memory>
+#include <type_traits>
+#include <variant>
 
 #include "commands.hpp"
 #include "diagnose_inputs.hpp"
@@ -99,10 +102,26 @@ int present(const DiagnoseOptions& options, const CommonOptions& common, const P
   return deliver(common, *printed, p.baseline && p.baseline->slower ? 1 : code, options.inputs);
 }
 
+/// The baseline as an earlier diagnosis saved it with --json; nothing where it is something else, to be read as the inputs are.
+template <class T>
+Result<std::optional<T>> saved_baseline(const std::vector<std::string>& files) {
+  if constexpr (!std::is_same_v<T, diagnose::StragglerReport>) {
+    if (files.size() != 1) return std::optional<T>();
+    const Result<std::string> text = read_text_file(files.front());
+    if (!text || !report::looks_like_saved_diagnosis(*text)) return std::optional<T>();
+    TRY_INTO(report::SavedDiagnosis saved, report::read_saved_diagnosis(*text, files.front()));
+    if (T* same = std::get_if<T>(&saved)) return std::optional<T>(std::move(*same));
+    return fail("the saved diagnosis is of another kind than the inputs", {files.front(), 0, 0}, {"compare traces with traces, and a log with a log"});
+  }
+  return std::optional<T>();
+}
+
 /// Now, and before where a baseline is given: `read` turns files into one diagnosis.
 template <class T, class Read>
 Result<std::optional<diagnose::Regression>> against_baseline(const DiagnoseOptions& options, const T& now, Read read) {
   if (options.baseline.empty()) return std::optional<diagnose::Regression>();
+  TRY_INTO(const std::optional<T> saved, saved_baseline<T>(options.baseline));
+  if (saved) return std::optional<diagnose::Regression>(diagnose::compare(*saved, now, options.tolerance));
   TRY_INTO(const T before, read(options.baseline));
   return std::optional<diagnose::Regression>(diagnose::compare(before, now, options.tolerance));
 }
@@ -253,7 +272,7 @@ void add_diagnose(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("inputs", options->inputs, "traces of one job's ranks (Kineto or Chrome JSON, plain, gz or zst; Nsight SQLite), or its NCCL flight recorder dumps, or one timeline of operations, or a trainer's log; a folder stands for its files")->required();
   command->add_option("--cluster", options->cluster, "the job's wiring (cluster file or catalogue name): what its collectives should reach");
   command->add_option("--hosts", options->hosts, "number of hosts, with a catalogue name")->check(CLI::Range(1, 1 << 20));
-  command->add_option("--baseline", options->baseline, "the same of an earlier run: what made the job slower since; exit code 1 if it is. A file or a folder; may be repeated")->allow_extra_args(false);
+  command->add_option("--baseline", options->baseline, "the same of an earlier run, or its saved --json: what made the job slower since; exit code 1 if it is. A file, a folder or a quoted pattern; may be repeated")->allow_extra_args(false);
   command->add_option("--tolerance", options->tolerance, "share of the step time by which it may have grown (0.05)")->check(CLI::Range(0.0, 10.0));
   command->add_option("--tokens-per-step", options->prices.tokens_per_step, "tokens of a step, all ranks together: tokens/s now and without each cause")->check(CLI::Range(0.0, 1e15));
   command->add_option("--price", options->prices.per_accelerator_hour, "price of an accelerator for an hour, in any currency: what each cause costs a day")->check(CLI::Range(0.0, 1e9));

@@ -112,7 +112,11 @@ class TraceComparison {
     r_.ranks = joined(ranks(before_, own_ns), ranks(now_, own_ns));
     if (r_.causes.front().delta_s() > 0) r_.cause = r_.causes.front().id;
     find_rank();
-    r_.operations = joined(operations(before_), operations(now_));
+    if (std::any_of(before_.ranks.begin(), before_.ranks.end(), [](const RankResult& r) { return !r.ops.empty(); })) {
+      r_.operations = joined(operations(before_), operations(now_));
+    } else {
+      r_.notes.push_back({"the baseline says nothing of kernels (a saved diagnosis does not): none is named", {}});
+    }
     if (r_.operations.size() > kMostOperations) r_.operations.resize(kMostOperations);
     find_operation();
     r_.what = sentence();

@@ -31,6 +31,7 @@ Format recognise(std::string_view head) {
   const std::size_t inside = head[first] == '[' ? head.find_first_not_of(" \t\r\n", first + 1) : std::string_view::npos;
   if (inside != std::string_view::npos && head[inside] != '{' && head[inside] != ']') return Format::kUnknown;  // "[2022-03-01 ...": a log's beginning
   if (head[first] == '[') return has("\"model_chunk\"") && has("\"step\"") ? Format::kOpTimeline : Format::kChromeTrace;
+  if (head.substr(first, 2) == "{'") return Format::kTrainerLog;  // Python's: the Hugging Face Trainer prints its losses so
   if (head[first] == '{') {
     if (has("\"pg_config\"") && !has("\"traceEvents\"") && (has("\"entries\"") || has("\"pg_status\""))) return Format::kFlightRecorder;
     if (has("\"schema\"") && has("\"nodes\"") && !has("\"traceEvents\"")) return Format::kExecutionGraph;
