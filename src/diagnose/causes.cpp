@@ -190,9 +190,7 @@ void note_own_work(const Replay& replay, double measured_s, Diagnosis& d) {
 void find_causes(const std::vector<RankTrace>& traces, const std::vector<CommunicationView>& views, Diagnosis& d) {
   const std::optional<Interval> window = common_window(traces, d);
   if (!window) return;
-  std::vector<std::vector<Segment>> segments;
-  for (std::size_t m = 0; m < traces.size(); ++m) segments.push_back(segments_of(traces[m], views[m], *window));
-  const Replay replay(traces, segments, d.collectives, *window);
+  const Replay replay(traces, [&](std::size_t m) { return segments_of(traces[m], views[m], *window); }, d.collectives, *window);
   std::size_t steps = 1;
   std::size_t fewest = d.ranks.front().steps.size();
   for (const RankResult& r : d.ranks) {

@@ -44,7 +44,7 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-Replay::Replay(const std::vector<RankTrace>& traces, const std::vector<std::vector<Segment>>& segments,
+Replay::Replay(const std::vector<RankTrace>& traces, const std::function<std::vector<Segment>(std::size_t)>& segments_of,
                const std::vector<MatchedCollective>& collectives, const Interval& window)
     : window_(window), lines_(traces.size()) {
   std::vector<std::set<std::int32_t>> matched(traces.size());
@@ -54,7 +54,12 @@ Replay::Replay(const std::vector<RankTrace>& traces, const std::vector<std::vect
   }
   for (std::size_t m = 0; m < traces.size(); ++m) {
     Line& line = lines_[m];
-    for (const Segment& s : segments[m]) {
+    const std::vector<Segment> segments = segments_of(m);
+    std::size_t pieces = 0;
+    for (const Segment& s : segments) pieces += is_communication(s.item) ? 0 : 1;
+    line.pieces.reserve(pieces);
+    line.begin_ns.reserve(pieces);
+    for (const Segment& s : segments) {
       if (is_communication(s.item) && matched[m].count(s.event) != 0) {
         const bool joins = !line.blocks.empty() && line.block_event.back() == s.event && line.blocks.back().end_ns == s.span.begin_ns;
         if (joins) {
@@ -65,13 +70,14 @@ Replay::Replay(const std::vector<RankTrace>& traces, const std::vector<std::vect
         }
         continue;
       }
-      line.pieces.push_back({s.span.end_ns - s.span.begin_ns, removable_of(s), s.event, false});
+      line.pieces.push_back({s.span.end_ns - s.span.begin_ns, s.event, removable_of(s), false});
       line.begin_ns.push_back(s.span.begin_ns);
     }
     line.rank_excess_ns.assign(line.pieces.size(), 0);
     line.spread_ns.assign(line.pieces.size(), 0);
   }
   build_meetings(traces, collectives);
+  for (Line& line : lines_) line.begin_ns = {};
   find_stages(collectives);
   mark_own_work(traces);
   even_out();

@@ -6,6 +6,8 @@
 // times back.
 #include <chokepoint/diagnose/diagnose.hpp>
 #include <chokepoint/trace/columns.hpp>
+#include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -14,13 +16,14 @@
 namespace chokepoint::diagnose {
 
 /// Classes that can be taken out. Few of them occur in one job: Shapley values take 2^n replays.
-enum class Removable { kSlowRank, kImbalance, kHost, kDataLoader, kWire, kSlowWire, kEarly, kCopies, kIdle, kCount };
+enum class Removable : std::uint8_t { kSlowRank, kImbalance, kHost, kDataLoader, kWire, kSlowWire, kEarly, kCopies, kIdle, kCount };
 inline constexpr int kRemovableCount = static_cast<int>(Removable::kCount);
 
 class Replay {
  public:
-  /// `segments` per rank, tiling `window`, the same for all ranks; collectives sorted by their last start.
-  Replay(const std::vector<trace::RankTrace>& traces, const std::vector<std::vector<Segment>>& segments,
+  /// `segments_of` a rank, tiling `window`, the same for all ranks, is asked once for each and not kept; collectives sorted by
+  /// their last start.
+  Replay(const std::vector<trace::RankTrace>& traces, const std::function<std::vector<Segment>(std::size_t)>& segments_of,
          const std::vector<MatchedCollective>& collectives, const Interval& window);
 
   /// Seconds of the window without the classes of the mask.
@@ -43,8 +46,8 @@ class Replay {
  private:
   struct Piece {
     std::int64_t ns = 0;
-    Removable kind = Removable::kCount;  ///< kCount: compute, never taken out
     std::int32_t event = -1;             ///< of compute
+    Removable kind = Removable::kCount;  ///< kCount: compute, never taken out
     bool own = false;                    ///< compute of a kind that no other stage runs
   };
   /// A member's view of one collective.

@@ -67,6 +67,18 @@ std::vector<std::uint32_t> plausible(const std::vector<std::int64_t>& start) {
   return kept;
 }
 
+/// Columns grow by doubling: of many ranks the unused halves would be most of the memory.
+void release_unused(RankTrace& trace) {
+  DeviceEvents& d = trace.device;
+  HostEvents& h = trace.host_events;
+  for (auto* column : {&d.start_ns, &d.end_ns, &h.start_ns, &h.end_ns}) column->shrink_to_fit();
+  for (auto* column : {&d.correlation, &h.correlation, &trace.flow_starts}) column->shrink_to_fit();
+  for (auto* column : {&d.stream, &d.device, &d.launch, &d.collective}) column->shrink_to_fit();
+  for (auto* column : {&d.name, &h.name, &h.thread}) column->shrink_to_fit();
+  d.work.shrink_to_fit();
+  h.kind.shrink_to_fit();
+}
+
 void drop_far_events(RankTrace& trace) {
   const auto count_lost = [&trace](std::size_t before, std::size_t after) {
     for (std::size_t i = after; i < before; ++i) trace.defects.add(Defect::kBadTime);
@@ -129,6 +141,7 @@ void finish(RankTrace& trace, std::int64_t base_ns, bool rank_from_file) {
   std::sort(trace.flow_starts.begin(), trace.flow_starts.end());
   join_launches(trace);
   count_overlaps(trace);
+  release_unused(trace);
   if (!trace.rank_known && rank_from_file) {
     const int named = rank_from_name(trace.file);
     trace.rank = std::max(0, named);
