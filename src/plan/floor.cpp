@@ -96,8 +96,8 @@ double bound_s(const Floor& f, const StageCounts& n, const Strategy& s) {
     case Schedule::kGpipe: total = sum + (m - 1) * slowest; break;
     case Schedule::kOneForwardOneBackward: total = std::max({total, sum, sum + (m - 1) * at_last}); break;
     case Schedule::kInterleaved: total = std::max(total, m * at_last + (f.uniform ? (sum - last) / s.virtual_stages : 0)); break;
-    case Schedule::kZeroBubble1:
-    case Schedule::kZeroBubble2: {
+    case Schedule::kZeroBubble2: total = std::max(total, way); break;
+    case Schedule::kZeroBubble1: {
       const double forward = pass_s(f.forward, n.first, &f.first_forward, nullptr) + f.forward.of(n.total - n.first - n.last);
       total = std::max({total, m * at_last + (f.uniform ? forward : 0), way});
       break;

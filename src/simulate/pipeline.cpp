@@ -132,8 +132,9 @@ double interleaved(const Stages& stages, const Sums& sums, const Run& r) {
 }
 
 /// With weight gradients put off a stage may work from its first micro-batch until all meet for the gradient norm.
-/// `warm_up`: forwards before the first backward, for each stage behind.
-double zero_bubble(const Stages& stages, const Sums& sums, const Run& r, double warm_up) {
+/// `warm_up`: forwards before the first backward, for each stage behind. With `validated_later` (ZB-H2, arXiv 2401.10241
+/// section 4) nobody waits for the norm: the fill of one step is the drain of the one before, a stage's time is its own.
+double zero_bubble(const Stages& stages, const Sums& sums, const Run& r, double warm_up, bool validated_later) {
   const double p = static_cast<double>(stages.size());
   double longest = 0;
   double forward_before = 0;
@@ -145,11 +146,12 @@ double zero_bubble(const Stages& stages, const Sums& sums, const Run& r, double 
     const double back = t.backward - t.weight_gradient;
     back_behind -= back;
     const double arrived = forward_before + k * r.send;
-    longest = std::max(longest, arrived + r.m * t.period());
+    const double began = validated_later ? arrived : 0;
+    longest = std::max(longest, arrived - began + r.m * t.period());
     // Nothing but the forwards of the warm-up before the first backward.
     const double done = std::min(r.m, warm_up * (p - 1 - k) + 1);
     const double first_back = sums.forward + (p - 1) * r.send + back_behind + (p - 1 - k) * r.send;
-    longest = std::max(longest, first_back + r.m * t.period() - done * t.forward);
+    longest = std::max(longest, first_back - began + r.m * t.period() - done * t.forward);
     // All forwards and backwards here, then the last one's way back.
     const double way_back = back_before + k * r.send + stages.front().weight_gradient;
     longest = std::max(longest, arrived + r.m * (t.forward + back) + way_back);
@@ -230,13 +232,13 @@ bool is_exact(const Stages& stages, int micro_batches, int virtual_stages, Sched
     case Schedule::kOneForwardOneBackward:
       return wire_s <= shortest && (even(stages) || (send_s == 0 && last_is_slowest(stages)));
     case Schedule::kInterleaved: return wire_s <= shortest && send_s <= shortest && even(stages);
-    case Schedule::kZeroBubble1:
-    case Schedule::kZeroBubble2: {
+    case Schedule::kZeroBubble1: {
       // Thirds alike, as in the papers' drawings, and enough micro-batches to fill what waits.
       const StageTimes& t = stages.front();
       const bool thirds = t.weight_gradient == t.forward && t.backward == 2 * t.forward;
       return send_s == 0 && even(stages) && thirds && micro_batches >= 2 * static_cast<int>(stages.size());
     }
+    case Schedule::kZeroBubble2:  // the run is of one step, to the norm
     case Schedule::kZeroBubbleV:
     case Schedule::kDualPipe: return false;
   }
@@ -276,8 +278,8 @@ PipelineTime pipeline_time(const Stages& stages, int micro_batches, int virtual_
         result.total = std::max(result.total, busy + fill + 2 * sends * send_s);
       }
       break;
-    case Schedule::kZeroBubble1: result.total = zero_bubble(stages, sums, r, 1); break;
-    case Schedule::kZeroBubble2: result.total = zero_bubble(stages, sums, r, 2); break;
+    case Schedule::kZeroBubble1: result.total = zero_bubble(stages, sums, r, 1, false); break;
+    case Schedule::kZeroBubble2: result.total = zero_bubble(stages, sums, r, 2, true); break;
     case Schedule::kZeroBubbleV: result.total = zero_bubble_v(stages, sums, r); break;
     case Schedule::kDualPipe: result.total = dual_pipe(stages, sums, r); break;
     case Schedule::kOneForwardOneBackward:
