@@ -9,6 +9,10 @@
 #include <set>
 #include <zlib.h>
 
+// What fontconfig keeps for the life of a process is no leak of the program's; the leak sanitizer asks here.
+extern "C" const char* __lsan_default_suppressions();
+extern "C" const char* __lsan_default_suppressions() { return "leak:libfontconfig\n"; }
+
 namespace chokepoint::report {
 namespace {
 

@@ -183,9 +183,11 @@ Result<bool> Studies::write_anew() {
   std::filesystem::create_directories(directory_of(path_), code);
   const std::string anew = path_ + ".new";
   std::filesystem::remove(anew, code);
-  Statement copy(file_.get(), "VACUUM INTO ?");
-  copy.bind(anew).next();
-  if (copy.failed()) return copy.failure();
+  {
+    Statement copy(file_.get(), "VACUUM INTO ?");  // ends before its database is closed below
+    copy.bind(anew).next();
+    if (copy.failed()) return copy.failure();
+  }
   synchronise(anew);
   // The old log must not be taken for the new file's.
   std::filesystem::remove(log_of(path_), code);
