@@ -157,10 +157,4 @@ void rematch(const parallel::Job& job, const Options& options, std::size_t count
   if (left > 0) plan.rejected.push_back({std::string(kNotRun), left});
 }
 
-void rematch(const parallel::Job& job, const simulate::Parameters& parameters, std::size_t count, Plan& plan) {
-  Options options;
-  options.parameters = parameters;
-  rematch(job, options, count, 0, plan);
-}
-
 }  // namespace chokepoint::plan

@@ -102,15 +102,13 @@ struct Plan {
   double search_s = 0;                           ///< time of the whole search
   bool stopped = false;                          ///< by the time limit or the caller, before the end
   bool too_slow = false;                         ///< strategies fit, but none within `longest_step_s`
-  std::vector<Rematch> engine;                   ///< by simulated time, where asked for (rematch)
+  std::vector<Rematch> engine;                   ///< by simulated time, where asked for (plan/rematch.hpp)
   std::vector<Undecided> undecided;              ///< where asked for (find_undecided)
   std::vector<ParetoPoint> pareto;               ///< fastest first, where asked for (find_pareto)
 };
 
 Result<Plan> make_plan(const parallel::Job& job, const Options& options = {});
 
-/// Runs the first `count` candidates in the event engine and lists them by its time.
-void rematch(const parallel::Job& job, const simulate::Parameters& parameters, std::size_t count, Plan& plan);
 /// Which candidates the constants' own errors leave open, and the measurement that separates each from the best.
 void find_undecided(const parallel::Job& job, const simulate::Parameters& parameters, Plan& plan);
 /// The set of strategies, on this and on halved numbers of accelerators, that none beats in step time, memory and money.
